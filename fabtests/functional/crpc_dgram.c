@@ -342,7 +342,7 @@ static void run_flood(struct ft *ft)
 		ops[k] = ft_recv_post(&fab, false, 0, in[k], sizeof(in[k]));
 	ft_sync(ft);
 	/*
-	 * As many as there are posted receives arrive for sure; others may arrive within a moment.
+	 * One for each posted receive arrive for sure; others may arrive within a moment.
 	 */
 	for (until = ft_deadline(&fab); ft_now() < until && cnt < MANY;) {
 		ft_poll(&fab);

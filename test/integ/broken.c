@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Makes a provider worse than it is, to see whether the conformance suite notices.
+ * Faults added to a provider, to show that the conformance suite detects them.
  *
- * A library for LD_PRELOAD that stands between a program and libfabric, as carrier.c does: from
- * fi_fabric() on, the op tables of completion queues and endpoints are replaced by ones that lead
- * here. BROKEN names one fault, which happens every seventh time it could:
+ * A library for LD_PRELOAD between a program and libfabric, as carrier.c: from fi_fabric() on, the
+ * op tables of completion queues and endpoints are replaced by tables of this library. BROKEN names
+ * one fault, which occurs at every seventh opportunity:
  *
- *	drop      a completion is taken and never reported
- *	twice     a completion is reported again
- *	good      an error completion is reported as a good one
- *	bytes     a byte of a sent message is another one
- *	lose      an injected message is not sent at all
- *	swap      an injected message leaves after the next one
- *	grow      a receive's completion names one byte more than came
- *	tag       ... another tag
- *	limit     fi_tinject takes messages beyond inject_size, and shortens them
- *	unasked   an injected message has a completion
+ * 	drop      a completion is taken and never reported
+ * 	twice     a completion is reported again
+ * 	good      an error completion is reported as a good one
+ * 	bytes     a byte of a sent message is changed
+ * 	lose      an injected message is not sent at all
+ * 	swap      an injected message leaves after the next one
+ * 	grow      a receive's completion names one byte more than came
+ * 	tag       ... another tag
+ * 	limit     fi_tinject takes messages beyond inject_size, and shortens them
+ * 	unasked   an injected message has a completion
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -44,9 +44,9 @@ static struct fi_ops ops_fid; /* of endpoints */
 
 static size_t entry_size, inject_size;
 static int unasked;
-static struct fi_cq_tagged_entry kept; /* what is reported again */
+static struct fi_cq_tagged_entry kept; /* completion to be reported again */
 static bool have_kept;
-static struct { /* an injected message that waits for the next one */
+static struct { /* injected message that waits for the next one */
 	bool used;
 	char bytes[4096];
 	size_t len;
@@ -55,7 +55,7 @@ static struct { /* an injected message that waits for the next one */
 	bool has_data;
 } held;
 
-/* Is this the fault, and its turn? */
+/* Returns true at every seventh call with the selected fault. */
 static bool turn(const char *fault)
 {
 	static unsigned seen;
@@ -207,9 +207,9 @@ static ssize_t broken_injectdata(struct fid_ep *ep, const void *buf, size_t len,
 	return broken_any(ep, buf, len, true, data, to, tag);
 }
 
-/* ---- the way here ---- */
+/* ---- replaced tables ---- */
 
-/* Some providers fill in their tables when an endpoint is enabled: this one is replaced then. */
+/* Replaces the tables of providers that fill them in when an endpoint is enabled. */
 static int broken_control(struct fid *fid, int command, void *arg)
 {
 	struct fid_ep *ep = (struct fid_ep *)fid;

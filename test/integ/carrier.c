@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which libfabric provider carried this process's messages, and how many?
+ * Number of messages that each libfabric provider carried for this process.
  *
- * A library for LD_PRELOAD that stands between a program and libfabric, knows nothing of any
- * provider, and counts. fi_fabric() is the one door to every object that can send; from there the
- * op tables of the fabric, of its domains and of their endpoints are replaced by ones that lead here
- * first. At exit a line for each endpoint, `<provider> <messages sent>`, goes into the file
- * $CARRIER_DIR/<pid>. Only the fi_tagged family is counted, because Open MPI and the like use no
- * other; a receive is not counted, since the sender's line shows it.
+ * A library for LD_PRELOAD between a program and libfabric, independent of any provider.
+ * fi_fabric() is the origin of every object that can send; from there the op tables of the fabric,
+ * of its domains and of their endpoints are replaced by tables of this library. At exit a line for
+ * each endpoint, `<provider> <messages sent>`, is written to the file $CARRIER_DIR/<pid>. Only the
+ * fi_tagged family is counted, because Open MPI and the like use no other; receives are not
+ * counted, since the sender's line shows them.
  *
- * These tables live as long as the process: an endpoint may be closed and its counter still wanted.
+ * These tables exist as long as the process: an endpoint may be closed before its counter is read.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -25,7 +25,7 @@
 
 #define CARRIER_EPS_MAX 256
 
-/** One endpoint: its op table comes first, so that the table leads back to here. */
+/** One endpoint. The op table is the first member, so that its address leads to the struct. */
 struct carrier_ep {
 	struct fi_ops_tagged ops;
 	const struct fi_ops_tagged *real;
@@ -53,7 +53,7 @@ static struct carrier_ep *carrier_ep_of(struct fid_ep *ep)
 	return (struct carrier_ep *)ep->tagged;
 }
 
-/* Not a fetch_add: two threads may lose a count, but a measurement does not feel it. */
+/* Not a fetch_add: two threads may lose a count, which does not matter here. */
 static ssize_t carrier_count(struct fid_ep *ep, ssize_t rc)
 {
 	atomic_ulong *sent = &carrier_ep_of(ep)->sent;
@@ -124,7 +124,10 @@ static ssize_t carrier_injectdata(struct fid_ep *ep, const void *buf, size_t len
 	return carrier_count(ep, real->injectdata(ep, buf, len, data, dest, tag));
 }
 
-/* Every entry asks the real table at each call: a provider may fill it in when it enables. */
+/*
+ * Every entry calls through the real table each time, since a provider may fill it in when the
+ * endpoint is enabled.
+ */
 static const struct fi_ops_tagged carrier_ops = {
 	.size = sizeof(struct fi_ops_tagged),
 	.recv = carrier_recv,

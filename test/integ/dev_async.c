@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do links end when the device says so, although nothing of theirs fails?
+ * Links end when the device reports an event, although none of their operations fails.
  *
- * usage: dev_async mlx5|verbs flap|down|fatal
+ * usage: dev_async mlx5
+ * verbs flap
+ * down
+ * fatal
  *
- * Two processes, links and a datagram endpoint between them, all idle: no completion can tell them
- * anything. Side 0 polls, side 1 sleeps without limit. Meanwhile the port goes down for a moment (flap:
- * nothing may end, and messages pass again), for long (down: all links end with -FI_ENETDOWN, the
- * endpoint stays), or the device fails (fatal: all end, the endpoint too).
+ * Two processes, links and a datagram endpoint between them, all idle, so that no completion
+ * reports the fault. Side 0 polls, side 1 sleeps without limit. Meanwhile the port goes down for a
+ * moment (flap: no link may end, and messages pass again), for long (down: all links end with
+ * -FI_ENETDOWN, the endpoint stays), or the device fails (fatal: all end, the endpoint too).
  *
- * Who does it to the device: the model's faults, from 1000 ms on; or DEV_NEWS_DOWN and DEV_NEWS_BACK,
+ * Source of the event: the model's faults, from 1000 ms on; or DEV_NEWS_DOWN and DEV_NEWS_BACK,
  * commands that side 0 runs.
  */
 #include <poll.h>
@@ -55,7 +58,7 @@ static void make_all(void)
 	pair_meet();
 }
 
-/* One event, after polling or sleep. False: time is up. */
+/* Waits for one event by polling or sleep. Returns false when time is up. */
 static bool wait_event(struct dev_event *ev, uint64_t end)
 {
 	struct pollfd pfd = { .fd = ops->wait_fd(dev), .events = POLLIN };
@@ -65,7 +68,7 @@ static bool wait_event(struct dev_event *ev, uint64_t end)
 			return true;
 		if (!side || ops->arm(dev))
 			continue;
-		/* As long as it takes: nobody else wakes it. */
+		/* Sleeps for all of the time: nothing else wakes this process. */
 		CHECK(poll(&pfd, 1, (int)((end - util_clock_ns()) / UTIL_NS_PER_MS) + 1) >= 0);
 		ops->disarm(dev);
 	}

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do a NIC's datagrams keep their promises between two processes?
+ * Datagrams of a NIC between two processes.
  *
- * usage: dev_dgram mlx5|verbs [requests [small|lossy]]
+ * usage: dev_dgram mlx5
+ * verbs [requests [small
+ * lossy]]
  *
- * Each process asks the other, and answers. Requests are of random length up to the MTU, in one piece
- * or two, inline or gathered; what is gathered comes from a few buffers that are written again as
- * soon as the device says that it has left them. Requests are held for a while and given back in any
- * order; answers are bursts. Every byte is under a checksum and every datagram's sender is checked.
- * Whoever has nothing to do sleeps.
+ * Each process sends requests to the other, and replies. Requests are of random length up to the
+ * MTU, in one piece or two, inline or gathered; gathered pieces come from a few buffers that are
+ * written again as soon as the device reports them as sent. Requests are retained for a while and
+ * released in any order; replies leave in bursts. Every byte is under a checksum and every
+ * datagram's sender is checked. An idle process sleeps.
  *
  * small: queues of the smallest depths. lossy: datagrams may be lost, doubled, late or changed (the
- * device model's faults, netem); what is not answered is asked again. Otherwise none may be.
+ * device model's faults, netem); requests without a reply are sent again. Otherwise none may be
+ * lost.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,7 +33,7 @@
 
 #define SESSIONS    20000u
 #define BUFS        24u
-#define HELD_MAX    256u /* all buffers there are: poll always finds room here */
+#define HELD_MAX    256u /* all receive buffers: poll always finds space here */
 #define WINDOW_MAX  64u
 #define BURST       16u
 #define LIMIT_NS    (60 * UTIL_NS_PER_S)
@@ -112,7 +115,7 @@ static void make_endpoint(void)
 	held_max = small ? 4 : WINDOW_MAX;
 }
 
-/* A request's buffer: one that the device has left. NULL: wait; then somebody must report. */
+/* Returns a request's buffer that the device has sent. NULL: wait for a completion. */
 static struct tx_buf *take_buf(void)
 {
 	struct tx_buf *buf = &bufs[pair_rand() % BUFS];
@@ -123,7 +126,7 @@ static struct tx_buf *take_buf(void)
 	return NULL;
 }
 
-/* Length of a request: from its number, so that a second try is the same. */
+/* Length of a request, computed from its number, so that a retry is the same. */
 static uint32_t len_of(uint32_t seq)
 {
 	uint32_t max = peer->mtu - (uint32_t)sizeof(struct head), r = seq * 2654435761u;
@@ -188,7 +191,7 @@ static void take_answer(const struct head *h)
 
 	for (i = 0; i < window && reqs[i].seq != h->seq; i++)
 		;
-	if (i == window) { /* it was asked, or answered, twice */
+	if (i == window) { /* received a second request or reply */
 		CHECK(lossy);
 		return;
 	}
@@ -225,7 +228,7 @@ static void take(const struct dev_dgram_in *in)
 	held[held_cnt++] = *in;
 }
 
-/* Some of the held ones, any of them: their bytes are still what they were. */
+/* Replies to some of the retained requests, in any order: their bytes are unchanged. */
 static void answer(void)
 {
 	static uint8_t data[BURST][64];
@@ -256,7 +259,7 @@ static void answer(void)
 		held_cnt--;
 		served++;
 	}
-	if (held_cnt > 1) { /* the next ones to answer are others */
+	if (held_cnt > 1) { /* other requests are next */
 		struct dev_dgram_in tmp = held[held_cnt - 1];
 
 		pick = (uint32_t)(pair_rand() % held_cnt);
@@ -322,7 +325,10 @@ static void play(void)
 	}
 }
 
-/* The other one may still ask, and ask again when an answer is lost: until it says that it has done. */
+/*
+ * Serves the other end, which may repeat requests whose replies are lost, until it reports that it
+ * is done.
+ */
 static void linger(void)
 {
 	char done = 'x';

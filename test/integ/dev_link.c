@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a NIC's link keep its promises between two processes?
+ * Links of a NIC between two processes.
  *
- * usage: dev_link mlx5|verbs [messages [small|wrap|zip]]     both directions at once, then the end of one process
+ * usage: dev_link mlx5
+ * verbs [messages [small
+ * wrap
+ * zip]]     both directions at once, then the end of one process
  *
- * small: queues of the smallest depths, so that each of them is full, empty and wrapped all the time.
- * wrap: as small, on two links only and without long waits, so that 16 bits overflow: that all counters did is checked.
- * zip: CQEs may come compressed, and messages are alike, so that they do.
- * The devices' names: dev_pair.h.
+ * small: queues of the smallest depths, so that each of them is full, empty and wrapped all the
+ * time. wrap: as small, on two links only and without long waits, so that 16 bits overflow, which
+ * is checked for all counters. zip: CQEs may arrive compressed, and messages are alike, so that
+ * they do. Names of the devices: dev_pair.h.
  *
  * Two processes, a device each, links with rings from 1 KiB to 1 MiB between them. Messages of
- * random length go both ways over all of them; every byte and every immediate is checked; room is
- * learnt by reading the peer's consumer word. Meanwhile each end gets from, and puts into, memory
- * that the other registered. Whoever has nothing to do sleeps. Half of the links are attached late,
- * when there is something to be heard already. Then one end is killed, and the other must be told.
+ * random length go both ways over all of them; every byte and every immediate is checked; free
+ * space is found by reading the peer's consumer word. Meanwhile each end gets from, and puts into,
+ * memory that the other registered. An idle process sleeps. Half of the links are attached late,
+ * when events are pending already. Then one end is killed, and the other must get an event.
  */
 #include <poll.h>
 #include <rdma/fi_errno.h>
@@ -31,7 +34,7 @@
 
 #define PEER_MS     1500
 #define DOWN_NS     (20 * UTIL_NS_PER_S)
-#define IDLE_ROUNDS 2000u /* empty polls until it sleeps */
+#define IDLE_ROUNDS 2000u /* empty polls before sleep */
 
 const struct dev_ops *ops;
 struct dev *dev;
@@ -63,8 +66,8 @@ static void make_links(void)
 }
 
 /*
- * Relaxed order of writes is asked for wherever data lies, for nobody reads it before a completion
- * says that it is there; not for the word that the peer reads, where there is nothing to gain.
+ * Relaxed ordering of writes is requested for data, which is read after a completion only, and not
+ * for the word that the peer polls, where it gains nothing.
  */
 static void check_memory(void)
 {
@@ -86,7 +89,7 @@ static void check_memory(void)
 
 /* ---- traffic ---- */
 
-/* The same at both ends: from the number of the message and the ring. */
+/* Computed from the number of the message and the ring, the same at both ends. */
 static uint32_t units_of(const struct end *end, uint32_t seq, uint64_t ring_len)
 {
 	uint64_t max = ring_len / DEV_IMM_UNIT / 4;
@@ -99,7 +102,7 @@ static uint32_t units_of(const struct end *end, uint32_t seq, uint64_t ring_len)
 	return 1 + (uint32_t)((seq * 2654435761ull >> 7) % (max < 1024 ? max : 1024));
 }
 
-/* A message stops at the ring's end. */
+/* Cuts a message at the ring's end. */
 static uint32_t clip(uint32_t units, uint64_t pos, uint64_t ring_len)
 {
 	uint64_t left = (ring_len - (pos & (ring_len - 1))) / DEV_IMM_UNIT;
@@ -125,7 +128,7 @@ static bool has_room(struct end *end, uint64_t len)
 
 /* ---- 16 bits ---- */
 
-/* The device's own counters of blocks and of receives: as numbers that do not end. */
+/* The device's own counters of blocks and of receives, extended beyond 16 bits. */
 static struct long_count {
 	uint16_t last;
 	uint64_t total;
@@ -143,7 +146,7 @@ static void see_lap(struct end *end)
 	long_count_see(&receives, ((struct m5_dev *)dev)->srq.recv.posted);
 }
 
-/* Every ring was as short as it may be, and every counter of 16 bits overflowed. */
+/* Checks that every ring was as short as possible, and every counter of 16 bits overflowed. */
 static void check_laps(void)
 {
 	const struct m5_dev *m5 = (struct m5_dev *)dev;
@@ -261,14 +264,14 @@ static void sleep_once(void)
 
 	if (ops->arm(dev))
 		return;
-	/* Room for our own writes wakes nobody: so not for long. What comes rings, though. */
+	/* Free space for own writes wakes no sleeper, hence the short time. Arrivals do. */
 	if (poll(&pfd, 1, 20)) {
 		rung_for_nothing = poll_one() ? 0 : rung_for_nothing + 1;
 		CHECK(rung_for_nothing < 100);
 	} else if (poll_one()) {
 		CHECK(poll(&pfd, 1, 5000) == 1);
 	}
-	/* Side 1 stays armed: its next arm must silence what has rung. */
+	/* Side 1 stays armed: its next arm must clear the pending signal. */
 	if (!side)
 		ops->disarm(dev);
 	sleeps++;
@@ -289,11 +292,11 @@ static void play(void)
 		loop_use();
 		CHECK(!downs);
 		idle = busy ? 0 : idle + 1;
-		/* Again and again until there is something, as an application does. */
+		/* Polls until there is an event, as an application does. */
 		if (idle >= IDLE_ROUNDS && !wrap)
 			sleep_once();
 		else if (idle && wrap)
-			sched_yield(); /* what is waited for is a thread of the device */
+			sched_yield(); /* The awaited event comes from a thread of the device */
 		CHECK(util_clock_ns() - start_ns < LIMIT_NS);
 	}
 }
@@ -305,7 +308,7 @@ static void attach_all(void)
 
 	for (i = 0; i < links; i += 2)
 		CHECK(!ends[i].link->ops->attach(ends[i].link));
-	/* The other end speaks before we attach the rest. */
+	/* The other end sends before this one attaches the rest. */
 	if (side) {
 		usleep(20000);
 		for (i = 0; i < 100; i++)
@@ -338,14 +341,14 @@ static void report(uint32_t rounds)
 	fflush(stdout);
 }
 
-/* The other one is gone: all links that are used must say so, and nothing more comes of them. */
+/* After the other end was killed, all used links must report it, with no event after that. */
 static void be_left(void)
 {
 	uint64_t begin = util_clock_ns(), value;
 	unsigned i;
 
 	while (downs < links) {
-		/* A link that is used notices. */
+		/* A used link detects it. */
 		for (i = 0; i < links; i++) {
 			int ret;
 

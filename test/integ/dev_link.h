@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the parts of dev_link share: the device, its links, and which part does what.
+ * State that the parts of dev_link share.
  *
  *   dev_link        messages over all links, sleep, the end
  *   dev_link_bulk   gets and puts beside them
@@ -23,7 +23,7 @@ struct end {
 	struct dev_link *link;
 	uint64_t tx_pos, released, rx_pos;
 	uint32_t sent, got, eagain;
-	uint32_t asked, acked; /* writes whose end is told, and those that were */
+	uint32_t asked, acked; /* writes with a requested completion, and completed ones */
 	bool reading;
 };
 
@@ -34,24 +34,24 @@ extern unsigned links; /* that are used */
 
 /* dev_link_bulk.c */
 void bulk_make_buffers(void);
-/** They are registered for what is done with them, and no more. */
+/** Checks that buffers are registered with the necessary rights only. */
 void bulk_check_memory(void);
-/** Starts one if none is open and there are some to do; bulk_done: it ended. */
+/** Starts one if none is open and some remain. bulk_done: one has ended. */
 void bulk_start(void);
 void bulk_done(void);
 bool bulk_is_over(void);
 void bulk_report(void);
-/** What the peer has put is whole. */
+/** Checks that the peer's puts are complete. */
 void bulk_check_puts(void);
 void bulk_free(void);
 
 /* dev_link_churn.c */
 void churn(void);
 void loop_start(void);
-/** Goes on with the other thread's links; loop_take: an event of theirs, if it is. */
+/** Continues the other thread's links. loop_take returns true for an event of theirs. */
 void loop_use(void);
 bool loop_take(const struct dev_event *ev);
-/** The other thread ends; polls meanwhile. Returns how many rounds it had. */
+/** Stops the other thread; polls meanwhile. Returns its number of rounds. */
 uint32_t loop_stop(void (*poll_one)(void));
 
 #endif

@@ -8,7 +8,7 @@
 #define BUF_LEN  (256u << 10) /* registered for the peer: a half to get, a half to put into */
 #define BULK_OPS 40u
 
-/** What the ends tell each other besides descriptions. */
+/** Message that the ends exchange in addition to descriptions. */
 struct bulk_info {
 	uint64_t addr, key;
 };
@@ -89,7 +89,7 @@ static void bulk_begin(void)
 		bulk_done();
 }
 
-/* What the peer has put is its pattern, what it has not is ours. */
+/* Bytes of the peer's puts have its pattern, all others this side's. */
 void bulk_check_puts(void)
 {
 	size_t i, theirs = 0;

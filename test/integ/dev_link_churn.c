@@ -9,9 +9,9 @@
 #define CHURN_ROUNDS 60u
 
 /*
- * Links that come and go, with arrivals that nobody has read yet, so that numbers of queue loops
- * are used again while there are completions of their last users. Each round has immediates of its
- * own. In every third one side 1 closes without having attached.
+ * Opens and closes links with unread arrivals, so that queue pair numbers are used again while
+ * there are completions of their previous users. Each round has immediates of its own. In every
+ * third one side 1 closes without having attached.
  */
 void churn(void)
 {
@@ -47,15 +47,15 @@ void churn(void)
 		if (!skip)
 			link->ops->detach(link);
 		link->ops->close(link);
-		/* Nothing of a link that was closed unheard. */
+		/* No event of a link that was closed before its events were read. */
 		CHECK(round % 2 || !ops->poll(dev, &ev));
 	}
 }
 
 /*
- * As the handshake's does: two links of this process with each other, again and again. Every second
- * pair is closed as it is; the others go through the hands of who polls, who lets the second one
- * wait for its attach until there is something for it.
+ * Connects two links of this process with each other, again and again, as the handshake does. Every
+ * second pair is closed at once; the others are passed to the polling thread, which attaches the
+ * second link only when it has an event.
  */
 static struct {
 	struct dev_link *a, *b;
@@ -140,7 +140,7 @@ bool loop_take(const struct dev_event *ev)
 
 uint32_t loop_stop(void (*poll_one)(void))
 {
-	/* The thread ends behind a pair that was used. */
+	/* The thread ends after a pair that was used. */
 	__atomic_store_n(&loops.stop, true, __ATOMIC_RELEASE);
 	while (__atomic_load_n(&loops.stop, __ATOMIC_ACQUIRE)) {
 		poll_one();

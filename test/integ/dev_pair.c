@@ -56,7 +56,7 @@ void pair_meet(void)
 	pair_hear(&c, 1);
 }
 
-/* libfabric reads FI_LOG_LEVEL when it is asked for providers, and not before. */
+/* libfabric reads FI_LOG_LEVEL in the first fi_getinfo only. */
 static void pair_start_log(void)
 {
 	struct fi_info *info = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What do the test programs that call libfabric itself share?
+ * Fixture of test programs that call libfabric themselves.
  *
- * One endpoint with all that it needs, of whatever provider FI_PROVIDER names: a completion queue, an
- * address vector, a source address that may be given. Every call that fails ends the program with
- * a line that says which.
+ * One endpoint with all objects it needs, of the provider that FI_PROVIDER names: a completion
+ * queue, an address vector, an optional source address. Every call that fails ends the program with
+ * a line that names it.
  */
 #ifndef FAB_H
 #define FAB_H
@@ -46,7 +46,7 @@ struct fab {
 	struct fid_av *av;
 	struct fid_cq *cq;
 	struct fid_ep *ep;
-	struct sockaddr_in addr; /* what others send to */
+	struct sockaddr_in addr; /* address of the endpoint */
 	enum fi_wait_obj wait;   /* of the queue; set before fab_open, or FI_WAIT_NONE */
 };
 
@@ -121,7 +121,10 @@ static inline fi_addr_t fab_insert(struct fab *fab, const struct sockaddr_in *ad
 	return fi_addr;
 }
 
-/** One completion, if there is one: its context and 0 or the error (positive) in *err; else false. */
+/**
+ * Reads one completion. Returns its context, and 0 or the error (positive) in *err; false if there
+ * is none.
+ */
 static inline bool fab_poll(struct fab *fab, struct fi_cq_tagged_entry *entry, int *err)
 {
 	struct fi_cq_err_entry bad = { 0 };

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do the others go on when a process dies in the middle of an operation of the device model?
+ * Survivors continue when a process dies in the middle of an operation of the device model.
  *
- * Rounds of four processes, each with an RC queue pair to every other one, a shared receive queue, and a
- * UD queue pair. All write into each other's memory, send and send datagrams, as fast as they can; one
- * of them is killed at a random moment, which is often one at which it holds locks of its peers. Then
+ * Rounds of four processes, each with an RC queue pair to every other one, a shared receive queue,
+ * and a UD queue pair. All write into each other's memory, send and send datagrams, as fast as they
+ * can; one of them is killed at a random moment, often while it holds locks of its peers. Then
  *
- *	- what is on its way to the dead one ends with an error, and only that,
- *	- the survivors go on among each other: every message arrives, once, in order and whole,
- *	- all in a few seconds.
+ * 	- operations in flight to the dead one end with an error, and only those,
+ * 	- the survivors continue among each other: every message arrives, once, in order and whole,
+ * 	- all in a few seconds.
  *
- * A process outside of the game keeps the fabric alive over all rounds.
+ * A process outside of the round keeps the fabric alive over all rounds.
  *
  * usage: hca_chaos [rounds] [seed]
  */
@@ -39,16 +39,16 @@ enum {
 
 enum kind { SENT_RC = 1, SENT_UD, GOT_RC, GOT_UD };
 
-/* What the processes of a round tell each other. */
+/* Shared state of the processes of a round. */
 static struct board {
 	struct {
 		volatile uint32_t ready, done;
 		uint32_t lid, ud_qpn, qpn[PROCS], psn, rkey;
-		uint64_t words; /* address of its array of words, one a sender */
+		uint64_t words; /* address of its array of words, one for each sender */
 		volatile uint64_t got[PROCS];
 	} proc[PROCS];
 	volatile uint32_t go;
-	volatile int killed; /* -1: nobody */
+	volatile int killed; /* -1: none */
 } * board;
 
 struct message {
@@ -234,9 +234,9 @@ static void connect_all(void)
 	}
 }
 
-/* ---- the game -------------------------------------------------------------------------------- */
+/* ---- traffic ---- */
 
-/* A WRITE of the number, then a SEND that says that it is there. */
+/* Writes the number, then sends a message that announces it. */
 static void send_rc(uint32_t peer)
 {
 	struct message *message = &me.memory->out[peer][++me.seq[peer] % WINDOW];
@@ -355,7 +355,7 @@ static bool alive(uint32_t rank)
 	return board->killed != (int)rank;
 }
 
-/* After the death: has everybody who lives sent more? */
+/* Returns true if each survivor has sent more since the death. */
 static bool went_on(const uint64_t *before)
 {
 	for (uint32_t peer = 0; peer < PROCS; peer++)
@@ -382,7 +382,7 @@ static bool all_done(uint32_t stage)
 	return true;
 }
 
-/* What somebody who hangs leaves for a person to read. */
+/* Prints the state of a process that hangs. */
 static void tell(const uint64_t *before)
 {
 	fprintf(stderr, "hca_chaos %u: killed %d, datagrams under way %u\n", me.rank, board->killed,
@@ -418,11 +418,11 @@ static void player(uint32_t rank)
 	board->proc[rank].ready = 2;
 	while (board->go < 2)
 		usleep(500);
-	while (board->killed < 0 || !alive(rank)) /* the victim plays until it dies */
+	while (board->killed < 0 || !alive(rank)) /* the victim continues until it dies */
 		play();
 	for (uint32_t peer = 0; peer < PROCS; peer++)
 		before[peer] = board->proc[rank].got[peer];
-	/* Who has seen enough goes on sending until all have. */
+	/* Continues to send until all have received enough. */
 	for (start = now(); !went_on(before) || !me.lost[board->killed]; play())
 		hang(start, before,
 		     went_on(before) ? "the dead one's queue pair never broke"
@@ -436,7 +436,7 @@ static void player(uint32_t rank)
 	_exit(0);
 }
 
-/* ---- the one who kills ------------------------------------------------------------------------ */
+/* ---- the killing process ---- */
 static void await_ready(uint32_t stage)
 {
 	double start = now();
@@ -490,7 +490,7 @@ static int round_of(unsigned *seed)
 	return bad;
 }
 
-/* Holds the fabric; killed at the end. */
+/* Process that keeps the fabric alive; killed at the end. */
 static pid_t keeper(void)
 {
 	int pipes[2];

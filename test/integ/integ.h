@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What do the MPI test programs share?
+ * Fixture of the MPI test programs.
  *
- * A check that ends the whole job with a line saying what was wrong and where, and bytes that
- * anybody can compute: the content of a message follows from a seed, so the receiver needs no
- * second message to know what it should have got.
+ * A check that ends the whole job with a line that names fault and place, and bytes that both ends
+ * can compute: the content of a message follows from a seed, so the receiver needs no second
+ * message to check it.
  */
 #ifndef INTEG_H
 #define INTEG_H
@@ -48,7 +48,7 @@ static inline int integ_size(void)
 	return size;
 }
 
-/** splitmix64: the next number of the sequence that `state` stands for. */
+/** splitmix64: returns the next number of the sequence `state`. */
 static inline uint64_t integ_random(uint64_t *state)
 {
 	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
@@ -70,7 +70,7 @@ static inline void integ_fill(unsigned char *buf, size_t len, uint64_t seed)
 	}
 }
 
-/** The offset of the first byte that is not the pattern of `seed`; `len` if all are. */
+/** Returns the offset of the first byte that differs from the pattern of `seed`, or `len`. */
 static inline size_t integ_mismatch(const unsigned char *buf, size_t len, uint64_t seed)
 {
 	uint64_t word = 0;
@@ -84,7 +84,7 @@ static inline size_t integ_mismatch(const unsigned char *buf, size_t len, uint64
 	return len;
 }
 
-/** Says once, from rank 0, that the program's own answer was right. */
+/** Reports success once, from rank 0. */
 static inline void integ_done(const char *name)
 {
 	MPI_Barrier(MPI_COMM_WORLD);

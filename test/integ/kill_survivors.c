@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a process that is killed at a random moment leave anybody hanging, or anything behind?
+ * A process that is killed at a random moment leaves no survivor hanging, and no resource behind.
  *
- * A few processes exchange tagged messages of all sizes, everyone with everyone. One is killed
- * with SIGKILL; each survivor's operations towards it must end, well or badly, within LIMIT
- * seconds, and the survivors go on with each other. Then a new process takes the dead one's
- * address and all talk to it again. What is received must be what was sent, in order; what the
- * dead one published counts. After each death the survivors hold no more descriptors and mappings
- * of shared memory than after others, and no socket of the dead one is left.
+ * A few processes exchange tagged messages of all sizes, each with each. One is killed with
+ * SIGKILL; each survivor's operations towards it must end, well or badly, within LIMIT seconds, and
+ * the survivors continue with each other. Then a new process takes the dead one's address and all
+ * talk to it again. Received bytes must be the sent ones, in order; counts published by the dead
+ * process are valid. After each death the survivors hold no more descriptors and mappings of shared
+ * memory than after others, and no socket of the dead one is left.
  *
- * The parent calls no libfabric: it forks, kills, and tells phases through shared memory.
+ * The parent calls no libfabric: it forks, kills, and announces phases through shared memory.
  *
  * usage: kill_survivors [kills [processes [seed]]]
  */
@@ -28,29 +28,28 @@
 #define PROCS_MAX 8
 #define WINDOW    4 /* sends and receives that a process has open per peer */
 #define LEN_MAX   (512u << 10)
-#define LIMIT     28.0 /* seconds for whatever must end: less than the peer timeout */
+#define LIMIT     28.0 /* seconds for each operation to end: less than the peer timeout */
 #define CHATTER   50   /* messages between survivors after a death */
 
 enum phase {
-	PHASE_TALK, /* everyone with everyone that lives */
-	PHASE_PARK, /* finish what is open, send nothing new */
-	PHASE_STOP, /* close and go */
+	PHASE_TALK, /* all living processes exchange messages */
+	PHASE_PARK, /* open operations are finished, no new ones begin */
+	PHASE_STOP, /* all close and exit */
 };
 
-/** What parent and children tell each other. One writer per field. */
+/** State shared by parent and children. One writer for each field. */
 struct slot {
-	/* the parent's */
+	/* written by the parent */
 	pid_t pid;
 	uint32_t life;
 	bool alive;
-	/* the child's */
+	/* written by the child */
 	struct sockaddr_in addr;
-	uint32_t open_life; /* the life whose endpoint is open */
-	uint32_t
-		ended[PROCS_MAX]; /* the life of that peer towards which nothing is open any more */
-	uint32_t parked;          /* the round in which nothing is open at all */
-	uint32_t fds, maps;       /* of shared memory; true while parked */
-	uint32_t sends[PROCS_MAX], recvs[PROCS_MAX]; /* open, for who must find out why */
+	uint32_t open_life;        /* life (generation) whose endpoint is open */
+	uint32_t ended[PROCS_MAX]; /* life of each peer towards which no operation is open */
+	uint32_t parked;           /* round in which no operation is open */
+	uint32_t fds, maps;        /* of shared memory; true while parked */
+	uint32_t sends[PROCS_MAX], recvs[PROCS_MAX]; /* open operations, for debugging */
 	uint64_t received[PROCS_MAX], errors;
 	int errs[256];
 };
@@ -63,7 +62,7 @@ struct shared {
 
 struct head {
 	uint64_t seq;
-	uint32_t life; /* the sender's */
+	uint32_t life; /* life of the sender */
 	uint32_t len;
 	uint64_t check;
 };
@@ -73,15 +72,15 @@ struct op {
 	struct op *next; /* unused ones */
 	uint32_t peer;
 	bool is_send;
-	uint64_t post_no; /* of the receives from that peer */
+	uint64_t post_no; /* number of the next receive from that peer */
 	uint8_t *buf;
 };
 
 struct peer {
 	uint32_t sends, recvs; /* open */
 	uint64_t tx_seq, rx_posts;
-	uint32_t met_life; /* of the peer: we have sent to it */
-	uint32_t rx_life;  /* whose messages are compared with each other; 0: none yet */
+	uint32_t met_life; /* life of the peer that this process has sent to */
+	uint32_t rx_life;  /* life whose messages are compared with each other; 0: none yet */
 	uint64_t rx_shift; /* number of a message less the number of its receive */
 	struct op *free_sends, *free_recvs;
 };
@@ -184,8 +183,9 @@ static bool post_send(uint32_t to)
 }
 
 /*
- * Whole, and matched in order, with nothing left out: one message, one receive. (They may end in
- * another order.) Of a dead process that is not asked: what it only announced cannot be fetched.
+ * Checks that a message is whole, and matched in order, with none missing: one message, one
+ * receive. (They may end in another order.) Skipped for a dead sender, whose announced messages
+ * cannot be transferred.
  */
 static void take_message(struct peer *peer, const struct op *op, size_t len)
 {
@@ -217,8 +217,9 @@ static void take_completion(const struct fi_cq_tagged_entry *entry, int err)
 		slot->errors++;
 		slot->errs[err & 255]++;
 		/*
-		 * An error concerns the dead only: the parent notes a death before it kills. Where no
-		 * stream tells of it, a peer with whom nothing was open may learn from its successor.
+		 * An error concerns a dead peer only, since the parent records a death before it
+		 * kills. Without a stream, a peer with no open operation may be detected through
+		 * its successor.
 		 */
 		if (LOAD(shared->slots[op->peer].alive) && err != FI_ECONNABORTED) {
 			fprintf(stderr, "process %u: %s towards %u, which lives: %s\n", self,
@@ -261,7 +262,7 @@ static void count_holdings(struct slot *slot)
 	STORE(slot->maps, cnt);
 }
 
-/** Sends and receives with one peer as its state wants it. True: something was done. */
+/** Sends and receives with one peer as its state requires. Returns true if it did anything. */
 static bool serve_peer(uint32_t i)
 {
 	struct slot *other = &shared->slots[i];
@@ -278,7 +279,9 @@ static bool serve_peer(uint32_t i)
 	}
 	if (LOAD(other->open_life) != life)
 		return false;
-	/* A receive alone connects to nobody: of a stranger's death it would never hear. */
+	/*
+	 * A receive alone does not connect: it would not detect the death of an unconnected peer.
+	 */
 	if (peer->met_life != life) {
 		if (post_send(i))
 			peer->met_life = life;
@@ -399,7 +402,7 @@ static void start(uint32_t i, uint64_t seed)
 	slot->pid = pid;
 }
 
-/** Fails if a process ended that nobody killed. */
+/** Fails if a process ended that was not killed. */
 static void check_children(void)
 {
 	int status;
@@ -414,7 +417,7 @@ static void check_children(void)
 		}
 }
 
-/** Waits until `done(i)` for every living process; the seconds it took. */
+/** Waits until `done(i)` for every living process. Returns the seconds. */
 static double wait_all(bool (*done)(uint32_t i), const char *what)
 {
 	double begin = fab_seconds();
@@ -464,7 +467,7 @@ static bool has_heard_all(uint32_t i)
 	return true;
 }
 
-/** Inodes of the sockets of a process. */
+/** Records the inodes of the sockets of a process. */
 static void note_sockets(uint32_t i)
 {
 	char path[64], link[64];
@@ -501,7 +504,7 @@ static bool socket_is_left(uint32_t i)
 	return found;
 }
 
-/** What a survivor holds after a death is no more than what any of them has held after one. */
+/** Checks that a survivor holds no more after a death than any of them after an earlier one. */
 static void check_holdings(void)
 {
 	static uint32_t fds = UINT32_MAX, maps = UINT32_MAX;
@@ -559,7 +562,7 @@ static void run_round(void)
 	wait_all(is_open, "no endpoint at the address of the dead");
 	STORE(shared->phase, PHASE_TALK);
 	if (next_random() % 2)
-		return; /* and may be killed while it connects */
+		return; /* the victim may be killed while it connects */
 	mark_received();
 	wait_all(has_heard_all, "not all talk to the new process");
 }

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Is the memory that rings take bounded, however many peers there are?
+ * Memory of rings is bounded for any number of peers.
  *
  * usage: mem_budget PEERS FIT LEAST MOST
  *
- * One endpoint talks to PEERS others, over the RDMA device that FI_COPYRPC_PATHS names, first to each as it
- * becomes a peer, then to all of them again. What is registered for rings (reg_seen.h) shows:
+ * One endpoint talks to PEERS others, over the RDMA device that FI_COPYRPC_PATHS names, first to
+ * each as it becomes a peer, then to all of them again. The registrations for rings (reg_seen.h)
+ * show:
  *
  *   - neither end ever has more than FI_COPYRPC_MEM
- *   - the first peers have rings of MOST bytes, later ones smaller and never larger ones, the last LEAST
- *   - exactly the first FIT have one; messages to the others end with an error, and nobody else minds
- *   - peers that have gone give back what they had
+ *   - the first peers have rings of MOST bytes, later ones smaller and never larger ones, the
+ *   last LEAST
+ *   - exactly the first FIT have one; messages to the others end with an error, and all others
+ *   continue
+ *   - closed peers return their memory
  *
- * The peers share a domain and a queue, so that their end has as many connections and the same budget.
+ * The peers share a domain and a queue, so that their end has as many connections and the same
+ * budget.
  */
 #include <stdint.h>
 
@@ -28,7 +32,7 @@ struct peer {
 	fi_addr_t at; /* in the hub's vector */
 };
 
-static struct fab hub, crowd; /* crowd.ep comes last, when the others have gone */
+static struct fab hub, crowd; /* crowd.ep is the last, after the others are closed */
 static fi_addr_t hub_at;
 static struct peer peers[PEERS_MAX];
 static unsigned peer_cnt, fit;
@@ -77,7 +81,7 @@ static void look(struct end ends[2])
 	FAB_TRUE(ends[0].now <= budget && ends[1].now <= budget);
 }
 
-/** No ring is larger than an older one; returns the youngest. */
+/** Checks that no ring is larger than an older one. Returns the youngest. */
 static size_t check_rings(void)
 {
 	static size_t before[2];
@@ -148,7 +152,7 @@ static void post_send(struct fid_ep *ep, fi_addr_t to, const char *buf, struct o
 	FAB_CHECK(ret);
 }
 
-/** One message, whole: 0, or the error that the sender was told. */
+/** Passes one message. Returns 0, or the error of the send. */
 static int pass(struct fid_ep *from, fi_addr_t to, struct fid_ep *at, fi_addr_t source)
 {
 	static unsigned char fill;
@@ -213,7 +217,7 @@ static void meet_all(void)
 	FAB_TRUE(last == least);
 }
 
-/** All go, and the memory with them: the next one finds as much as the first did. */
+/** Closes all peers. Their memory is free: the next peer gets as much as the first did. */
 static void start_again(void)
 {
 	double start = fab_seconds();

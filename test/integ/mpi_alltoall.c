@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does every byte arrive when everybody talks to everybody at once?
+ * Exchanges between all pairs of ranks at once, with every byte checked.
  *
  * In each round every pair of ranks, a rank and itself included, exchanges a message of random size
  * from 0 to 2 MiB. Size and content follow from (seed, round, source, target), so both ends know
@@ -15,7 +15,7 @@
 
 struct exchange {
 	int size;
-	unsigned char **bufs; /* one a peer */
+	unsigned char **bufs; /* one for each peer */
 	int *lens;
 };
 

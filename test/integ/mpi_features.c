@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do the parts of MPI's point-to-point chapter that ask most of a transport give what the standard
- * says?
+ * Features of MPI's point-to-point chapter that demand most of a transport.
  *
  * One function a feature. Most are played by pairs: an even rank talks to the odd one above it
- * (with an odd number of ranks the last one looks on). A barrier stands between features, so
- * that a stray message is caught by the next one's first receive and not much later.
+ * (with an odd number of ranks the last one is idle). A barrier stands between features, so that a
+ * stray message is caught by the next one's first receive.
  *
  * usage: mpi_features [feature]...      all of them by default
  */
@@ -151,7 +150,7 @@ static void cancel_receiver(int peer)
 	INTEG_CHECK(!cancelled && value == 6, "cancelled %d, value %d", cancelled, value);
 }
 
-/* Nothing at all is a message too. */
+/* A message without bytes is a message too. */
 static void zero_sender(int peer)
 {
 	for (int i = 0; i < 100; i++)
@@ -194,7 +193,7 @@ static void posted_receiver(int peer)
 		INTEG_CHECK(got[i] == i, "receive %d got message %d", i, got[i]);
 }
 
-/* Many messages that nobody waits for, taken in the opposite order. */
+/* Many unexpected messages, received in the opposite order. */
 static void unexpected_sender(int peer)
 {
 	for (int i = 0; i < MESSAGES_MANY; i++)
@@ -288,7 +287,7 @@ static void strided_receiver(int peer)
 		INTEG_CHECK(column[i] == i * 30 + 3, "row %d", i);
 }
 
-/* Wildcards from everybody: each sender's messages arrive in the order it sent them. */
+/* Wildcard receives from all ranks: each sender's messages arrive in the order of sending. */
 static void wildcard_order(int rank, int size)
 {
 	int *next = calloc(size, sizeof(*next));
@@ -325,7 +324,7 @@ static void collectives(int rank, int size)
 	free(all);
 }
 
-/* One-sided: everybody puts its number into its right neighbour's window and adds to rank 0's. */
+/* One-sided: each rank puts its number into its right neighbour's window and adds to rank 0's. */
 static void window(int rank, int size)
 {
 	long slots[2] = { -1, 0 }, mine = rank;
@@ -343,7 +342,7 @@ static void window(int rank, int size)
 
 struct feature {
 	const char *name;
-	void (*sender)(int peer); /* both NULL where everybody takes part */
+	void (*sender)(int peer); /* both NULL if all ranks take part */
 	void (*receiver)(int peer);
 	void (*everybody)(int rank, int size);
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does one-sided communication give what MPI-3's chapter says, whatever carries it?
+ * One-sided communication of MPI-3, over any transport.
  *
- * One function a feature, run twice: with a window in memory that MPI allocates (which it shares within a
- * host), and, `mine`, in memory of the program. It checks every byte that anybody wrote. The last ones are
- * what libraries above MPI do: shared counters, strided blocks of a distributed matrix, a queue lock.
+ * One function a feature, run twice: with a window in memory that MPI allocates (which it shares
+ * within a host), and, `mine`, in memory of the program. It checks every byte written by any rank.
+ * The last ones are patterns of libraries above MPI: shared counters, strided blocks of a
+ * distributed matrix, a queue lock.
  *
  * usage: mpi_onesided [feature]...      all of them by default
  */
@@ -28,7 +29,10 @@ static int is_osc_rdma(void)
 	return getenv("ONESIDED_OSC_RDMA") != NULL;
 }
 
-/* It also hands btl ofi operations that it does not know, which ends the program, unless told not to. */
+/*
+ * Open MPI also passes unknown operations to btl ofi, which ends the program, unless configured
+ * otherwise.
+ */
 static int is_limited_to_sums(void)
 {
 	const char *use = getenv("OMPI_MCA_osc_rdma_acc_use_amo");
@@ -73,7 +77,7 @@ static uint64_t seed_of(int from, int to, int what)
 	return (uint64_t)(from * 1000 + to * 10 + what);
 }
 
-/* Everybody puts a block to everybody, and gets it back. */
+/* Each rank puts a block to each, and gets it back. */
 static void put_get(size_t block, int mine)
 {
 	unsigned char *out = malloc(block), *in = malloc(block);
@@ -85,7 +89,7 @@ static void put_get(size_t block, int mine)
 		integ_fill(out, block, seed_of(rank, to, 1));
 		MPI_Put(out, (int)block, MPI_BYTE, to, (MPI_Aint)block * rank, (int)block, MPI_BYTE,
 			w.win);
-		MPI_Win_fence(0, w.win); /* `out` is ours again */
+		MPI_Win_fence(0, w.win); /* `out` may be written again */
 	}
 	for (int from = 0; from < size; from++)
 		INTEG_CHECK(integ_mismatch(base + block * (size_t)from, block,
@@ -166,7 +170,7 @@ static void feature_lock(int mine)
 	window_close(&w);
 }
 
-/* Tickets of a counter of each rank: everybody's are different, none is missing. */
+/* Draws tickets of a counter of each rank: all are different, none is missing. */
 static void fetch_and_op_of(MPI_Datatype type, int bytes, int mine)
 {
 	unsigned tickets = ROUNDS * (unsigned)size;
@@ -212,7 +216,7 @@ static int is_swapper(void)
 	return rank > 0 || swappers() == size;
 }
 
-/* Compare and swap until it was ours. */
+/* Repeats compare-and-swap until it succeeds. */
 static void compare_and_swap_of(MPI_Datatype type, int bytes, int mine)
 {
 	int64_t expected = 0, wanted, old;
@@ -246,7 +250,7 @@ static void feature_compare_and_swap(int mine)
 	compare_and_swap_of(MPI_INT32_T, 4, mine);
 }
 
-/* Everybody adds to, and takes the maximum with, the same vectors. */
+/* All ranks add to, and take the maximum with, the same vectors. */
 static void feature_accumulate(int mine)
 {
 	enum { CNT = 5000 };
@@ -446,7 +450,7 @@ static void feature_strided(int mine)
 	window_close(&w);
 }
 
-/* Dynamic load balancing: who has time takes the next task and adds its result where it belongs. */
+/* Dynamic load balancing: an idle rank takes the next task and adds its result to the owner's. */
 static void feature_tasks(int mine)
 {
 	enum { TASKS = 300 };
@@ -495,7 +499,7 @@ static long mcs_read(MPI_Win win, int owner, int word)
 	return value;
 }
 
-/* Ranks count from 1 in the words; 0 is nobody. */
+/* Ranks count from 1 in the words; 0: none. */
 static void mcs_lock(MPI_Win win)
 {
 	long before;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a token keep its value on its way round?
+ * A token that passes all ranks.
  *
- * A counter goes round the ranks; each adds its own number, so that after L laps it is known in
- * advance: L * n * (n - 1) / 2. Then every rank sends a block to its right neighbour and takes one
- * from its left at the same time, which closes a cycle of sends: nobody may wait for a receive
- * that is not posted yet.
+ * Each rank adds its own number to a counter, so that after L laps its value is known: L * n * (n -
+ * 1) / 2. Then every rank sends a block to its right neighbour and receives one from its left at
+ * the same time, which closes a cycle of sends: no send may wait for a receive that is not posted
+ * yet.
  *
  * usage: mpi_ring [laps]
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How fast are two ranks, in three numbers and a few seconds?
+ * Speed of two ranks, in three numbers and a few seconds.
  *
- * Half the round trip of 8 bytes, the rate of 8-byte messages with 64 under way, and the bandwidth
- * of 1 MiB messages with 8 under way. Each is the median of several short runs, since a shared
+ * Half the round trip of 8 bytes, the rate of 8-byte messages with 64 in flight, and the bandwidth
+ * of 1 MiB messages with 8 in flight. Each is the median of several short runs, since a shared
  * machine has bad moments. Prints one line: `<us> <million/s> <MB/s>`. This shows a user that it
- * works; the project's measurements are those of bench/.
+ * works; the project's measurements are those of fabtests/benchmarks.
  *
  * Ranks beyond the first two only wait.
  */
@@ -18,7 +18,7 @@
 
 static unsigned char bufs[LARGE_DEPTH][LARGE_LEN];
 
-/** Seconds for `count` round trips of 8 bytes. */
+/** Returns the seconds of `count` round trips of 8 bytes. */
 static double time_pingpong(int rank, int count)
 {
 	double start = MPI_Wtime();
@@ -34,7 +34,10 @@ static double time_pingpong(int rank, int count)
 	return MPI_Wtime() - start;
 }
 
-/** Seconds for `count` windows of `depth` messages of `len` bytes, each window acknowledged. */
+/**
+ * Returns the seconds of `count` windows of `depth` messages of `len` bytes, each window
+ * acknowledged.
+ */
 static double time_stream(int rank, int count, int depth, int len)
 {
 	MPI_Request reqs[WINDOW];

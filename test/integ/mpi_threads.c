@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * May all threads of a rank talk at once (MPI_THREAD_MULTIPLE)?
+ * All threads of a rank communicate at once (MPI_THREAD_MULTIPLE).
  *
  * Ranks come in pairs. Thread t of one plays ping-pong with thread t of the other, on a tag of its
  * own, with random sizes and known contents; one more thread per rank receives, from any source,
- * what the peer's threads drop for it meanwhile. All share the one endpoint that Open MPI opens.
+ * messages that the peer's threads send to it meanwhile. All share the one endpoint that Open MPI
+ * opens.
  *
  * usage: mpi_threads [messages]
  */
@@ -63,7 +64,7 @@ static void *run_pingpong(void *arg)
 	return NULL;
 }
 
-/* Takes what the peer's ping-pong threads drop, tag by tag. */
+/* Receives the messages of the peer's ping-pong threads, tag by tag. */
 static void *run_collector(void *arg)
 {
 	long next[THREADS] = { 0 };

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do connected endpoints (FI_EP_MSG) behave as their man pages say, between processes?
+ * Connected endpoints (FI_EP_MSG) between processes, as their man pages describe them.
  *
- * msg_many [CONNECTIONS]: a server process and this one, the client, over the provider that FI_PROVIDER
- * names. Each check ends the program if it does not hold:
+ * msg_many [CONNECTIONS]: a server process and this one, the client, over the provider that
+ * FI_PROVIDER names. Each check ends the program if it does not hold:
  *
  *   many     CONNECTIONS endpoints of the client, one listener: each is connected with data both
- *            ways, sends and receives messages of several sizes, and is shut down by the other end
+ *            ways, sends and receives messages of several sizes, and is shut down by the
+ *            other end
  *   reject   a request is rejected with data
- *   nobody   where nobody listens the answer comes long before the peer timeout
- *   flood    silent strangers at the listener's port keep nobody out
- *   kill     the server is killed with -9: FI_SHUTDOWN at every endpoint, and what was open ends
+ *   nobody   without a listener the refusal comes long before the peer timeout
+ *   flood    silent strangers at the listener's port block no client
+ *   kill     the server is killed with -9: FI_SHUTDOWN at every endpoint, and open operations end
  */
 #include <poll.h>
 #include <signal.h>
@@ -83,7 +84,7 @@ static struct conn *open_conn(struct fi_info *info)
 	return conn;
 }
 
-/* What the next message of a connection is: its number, again and again. */
+/* Sends the next message of a connection: its number, repeated. */
 static void send_next(struct conn *conn)
 {
 	size_t len = sizes[conn->sent % MANY_SIZES];
@@ -117,7 +118,7 @@ static void on_received(struct conn *conn, size_t len, bool answers)
 		send_next(conn);
 }
 
-/* Reads completions: sends free their copy, receives are checked and, by the server, answered. */
+/* Reads completions: sends free their copy, receives are checked and, by the server, replied to. */
 static void progress(bool answers)
 {
 	struct fi_cq_data_entry e;
@@ -140,7 +141,7 @@ static void progress(bool answers)
 	}
 }
 
-/* One event, if there is one: connections note what happened to them. */
+/* Reads one event, if there is one, and records it in its connection. */
 static bool event(uint32_t *what, struct fi_eq_cm_entry *entry, size_t room, size_t *len)
 {
 	ssize_t ret = fi_eq_read(me.eq, what, entry, room, 0);
@@ -175,7 +176,10 @@ static void close_ended(void)
 	}
 }
 
-/* The server: says its port, accepts all but who says "no", answers, until it is killed. */
+/*
+ * Server: prints its port, accepts all requests but those with data "no", and replies until it is
+ * killed.
+ */
 static void serve(int port_fd)
 {
 	union {
@@ -249,7 +253,7 @@ static void client_event(void)
 	if (!event(&what, &u.entry, sizeof(u), &len))
 		return;
 	FAB_TRUE(what == FI_CONNECTED || what == FI_SHUTDOWN);
-	if (what == FI_CONNECTED) { /* the server sends our own words back */
+	if (what == FI_CONNECTED) { /* the server returns the client's own words */
 		unsigned number = (unsigned)((struct conn *)u.entry.fid->context - me.conns);
 
 		FAB_TRUE(len == 4 && !memcmp(u.entry.data, &number, 4));
@@ -319,7 +323,7 @@ static void expect_refusal(const struct sockaddr_in *addr, const char *say, cons
 	FAB_TRUE(err.fid == &conn->ep->fid && err.err == FI_ECONNREFUSED);
 	FAB_TRUE(err.err_data_size == strlen(hear) && !memcmp(data, hear, strlen(hear)));
 	progress(false);
-	FAB_TRUE(conn->errors == 1); /* its receive was given back */
+	FAB_TRUE(conn->errors == 1); /* its receive was flushed */
 	FAB_TRUE(fi_send(conn->ep, data, 1, NULL, 0, NULL) < 0);
 	FAB_CHECK(fi_close(&conn->ep->fid));
 	free(conn->buf);
@@ -333,7 +337,7 @@ static void nobody(void)
 	socklen_t len = sizeof(addr);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	/* A port that is taken, and where nobody listens. */
+	/* A port that is taken, and has no listener. */
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	FAB_TRUE(!bind(fd, (struct sockaddr *)&addr, sizeof(addr)));
 	FAB_TRUE(!getsockname(fd, (struct sockaddr *)&addr, &len));
@@ -360,7 +364,7 @@ static void flood(const struct sockaddr_in *addr)
 		close(fds[i]);
 }
 
-/* Half of the connections go in good order, the rest with the server. */
+/* Half of the connections are shut down, the rest ends with the server. */
 static void end_all(pid_t server)
 {
 	unsigned params = me.cnt / 2, ended;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Registrations that pass by: see reg_seen.h. */
+/* Interposed registrations: see reg_seen.h. */
 #include "reg_seen.h"
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ static void *next(const char *name)
 	return found;
 }
 
-/** Room: those that have been given back are forgotten. */
+/** Makes space by removing deregistered entries. */
 static void forget(void)
 {
 	size_t i, left = 0;
@@ -47,7 +47,7 @@ static void note(struct ibv_mr *mr, struct ibv_pd *pd, void *addr, size_t len, u
 	pthread_mutex_unlock(&lock);
 }
 
-/* What the macro ibv_reg_mr calls when flags that a kernel need not know may be among `access`. */
+/* Called by the macro ibv_reg_mr for flags that a kernel may ignore. */
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 				unsigned access)
 {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A process that answers, and a process that asks: what the script `restart` starts, kills, starts again.
+ * Server and client of the script `restart`, which starts, kills and restarts them.
  *
- * usage: restart_peer serve IP PORT NAME     answers each question with NAME, until it is killed (5 minutes)
- *        restart_peer ask IP PORT [COUNT]    asks COUNT times (once), a tenth of a second apart
+ * usage: restart_peer serve IP PORT NAME     replies to each request with NAME, until it is killed
+ * (5 minutes)
+ *        restart_peer ask IP PORT [COUNT]    sends COUNT requests (one), a tenth of a second
+ *        apart
  *
- * An asker prints a line whenever the answer is another one than before: "answered NAME", or
- * "failed ERROR in N ms". Its exit status is 0 if the last question was answered.
+ * The client prints a line whenever the reply differs from the previous one: "answered NAME", or
+ * "failed ERROR in N ms". Its exit status is 0 if the last request had a reply.
  */
 #include <sched.h>
 #include <unistd.h>
@@ -24,7 +26,7 @@ struct note {
 
 static struct fab fab;
 
-/** Waits for an operation, without hurry: 0 or its error. */
+/** Waits for an operation with long naps. Returns 0 or its error. */
 static int wait_for(const void *context)
 {
 	struct fi_cq_tagged_entry entry;
@@ -38,7 +40,10 @@ static int wait_for(const void *context)
 	}
 }
 
-/** The ends of a question and of its answer, which may come in either order: the question's error. */
+/**
+ * Waits for the ends of a request and of its reply, which may come in either order. Returns the
+ * request's error.
+ */
 static int wait_for_both(const void *ask, const void *answer, int *answer_err)
 {
 	double end = fab_seconds() + PATIENCE;
@@ -54,7 +59,7 @@ static int wait_for_both(const void *ask, const void *answer, int *answer_err)
 		if (entry.op_context == ask) {
 			asked = true;
 			ask_err = err;
-			/* Nobody answers what did not arrive. */
+			/* A request that did not arrive has no reply. */
 			if (err && !answered)
 				fi_cancel(&fab.ep->fid, (void *)(uintptr_t)answer);
 		} else if (entry.op_context == answer) {
@@ -92,7 +97,7 @@ static void serve(const char *ip, int port, const char *name)
 	}
 }
 
-/** 0 and the answer's text, or an error (positive). */
+/** Returns 0 and the reply's text, or an error (positive). */
 static int ask_once(fi_addr_t to, struct note *answer)
 {
 	struct note ask = { .from = fab.addr };
@@ -104,7 +109,7 @@ static int ask_once(fi_addr_t to, struct note *answer)
 	return err ? err : recv_err;
 }
 
-/** At most `count` times, until the answer is `last_line`. */
+/** Repeats at most `count` times, until the reply is `last_line`. */
 static int ask(const char *ip, int port, int count, const char *last_line)
 {
 	struct sockaddr_in src = fab_addr(getenv("ASK_FROM") ? getenv("ASK_FROM") : ip, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Receivers that ask to be tried again at once: see rnr_soon.h. */
+/* Receivers that request a retry at once: see rnr_soon.h. */
 #include "rnr_soon.h"
 
 #include <dlfcn.h>

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does every call get its own answer, whatever everybody does at the same time?
+ * Every call gets its own response under mixed load.
  *
- * A few processes call each other and themselves: requests and allowances of all sizes, answers out of
- * order, lent answers kept for a while, requests released before their answer, answers that are
- * too long first, calls cancelled, tagged messages in between. Contents say what they must be. Each
- * call that was accepted ends with exactly one completion; after a cancellation its buffer stays
- * as it was. With -k processes are killed meanwhile: calls to them end within LIMIT seconds.
+ * A few processes call each other and themselves: requests and maximum response sizes of all sizes,
+ * replies out of order, retained responses, requests released before their reply, responses that
+ * are too long at first, calls cancelled, tagged messages in between. Contents determine the
+ * expected response. Each accepted call ends with exactly one completion; after a cancellation its
+ * buffer is unchanged. With -k processes are killed meanwhile: calls to them end within LIMIT
+ * seconds.
  *
- * The parent calls no libfabric: it forks, kills, and tells phases through shared memory.
+ * The parent calls no libfabric: it forks, kills, and announces phases through shared memory.
  *
  * usage: rpc_mix [-n PROCESSES] [-c CALLS] [-w WINDOW] [-l LEN] [-k KILLS] [-s SEED] [-t SECONDS]
- *   CALLS of each process; LEN: longest request and allowance
+ *   CALLS of each process; LEN: longest request and response
  */
 #include <sched.h>
 #include <signal.h>
@@ -35,7 +36,7 @@
 
 struct head {
 	uint64_t seed;
-	uint32_t want; /* bytes of the answer */
+	uint32_t want; /* bytes of the response */
 	uint32_t len;  /* of the request */
 };
 
@@ -126,7 +127,7 @@ static bool is_filled(const uint8_t *buf, size_t len, uint64_t seed)
 	return true;
 }
 
-/* Small ones mostly, all of them sometimes, and the edges of blocks. */
+/* Returns mostly small lengths, sometimes any length, and the edges of blocks. */
 static uint32_t random_len(void)
 {
 	static const uint32_t edges[] = { 0, 1, 15, 16, 17, 20, 21, 32, 48, 49, 52, 53, 64, 84 };
@@ -145,7 +146,7 @@ static void check_request(const struct fi_copyrpc_request *req, struct head *hea
 	const uint8_t *data = req->data;
 
 	memset(head, 0, sizeof(*head));
-	if (req->len < sizeof(*head)) { /* too short to say: answered by nothing */
+	if (req->len < sizeof(*head)) { /* too short for a head: the response is empty */
 		FAB_TRUE(is_filled(data, req->len, req->len));
 		return;
 	}
@@ -179,7 +180,10 @@ static void answer(uint32_t i)
 		iov[1] = (struct iovec){ out + head.want / 3, head.want - head.want / 3 };
 		ret = fi_copyrpc_replyv(rpc, fab.ep, &req, iov, 2, flags);
 	}
-	/* Who cancelled its call may have left by now, once all have what they waited for. */
+	/*
+	 * A caller that cancelled may have closed by now, once all have the completions they waited
+	 * for.
+	 */
 	FAB_TRUE(!ret || (ret == -FI_ECONNRESET && (kills || LOAD(shared->slots[self].done))));
 	FAB_TRUE(fi_copyrpc_reply(rpc, fab.ep, &req, out, 0, 0) == -FI_EINVAL);
 }
@@ -192,7 +196,7 @@ static bool serve(bool last)
 	FAB_TRUE(ret >= 0 || ret == -FI_EAGAIN);
 	if (ret > 0)
 		held_cnt += (uint32_t)ret;
-	/* Some wait until others came: in no order at all. */
+	/* Some requests wait until others have come: replies are in no order. */
 	while (held_cnt && (last || held_cnt > HELD_MAX / 2 || ret <= 0 || below(3))) {
 		answer(below(held_cnt));
 		if (!last && ret <= 0)
@@ -228,7 +232,7 @@ static ssize_t post(struct call *call, uint32_t len)
 				      names[call->peer], call, flags);
 	else
 		ret = fi_copyrpc_callmsg(rpc, fab.ep, &m, flags);
-	memset(msg, 0xEE, len); /* it is ours again, and nobody reads it */
+	memset(msg, 0xEE, len); /* the buffer may be written again, and is not read any more */
 	return ret;
 }
 
@@ -257,7 +261,7 @@ static bool start(void)
 	if (ret == -FI_EAGAIN)
 		return shared->slots[self].again++, false;
 	if (ret && kills)
-		return false; /* it is being killed */
+		return false; /* the process is being killed */
 	FAB_CHECK(ret);
 	free_calls = call->next;
 	call->open = true;
@@ -295,7 +299,7 @@ static void take_answer(struct call *call, const struct fi_cq_tagged_entry *entr
 	};
 }
 
-/* The late answer to a cancelled call must not come here. */
+/* Checks that the late response to a cancelled call is not written here. */
 static void bury(struct call *call)
 {
 	if (grave_cnt < GRAVES_MAX) {

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Processes that send to one as fast as they may, and what each of them gets: what the script `share-link`
- * starts on both sides of a narrow link.
+ * Senders to one sink at full speed, and the share of each: run by the script `share-link` on both
+ * sides of a narrow link.
  *
- * usage: share_link sink IP FLOWS WARM SECONDS   says "ready PORT", waits until all have sent something,
- *                                                 then WARM seconds, then counts for SECONDS
+ * usage: share_link sink IP FLOWS WARM SECONDS   prints "ready PORT", waits until all have sent
+ * something,
+ *                                                 then
+ *                                                 WARM
+ *                                                 seconds,
+ *                                                 then
+ *                                                 counts
+ *                                                 for
+ *                                                 SECONDS
  *        share_link send IP TO_IP TO_PORT FLOW    sends until it is killed (5 minutes)
  *
- * The sink prints a line of Mbit/s of each flow and one that says "total MBIT fairness JAIN". Nobody spins.
+ * The sink prints a line of Mbit/s of each flow and one with "total MBIT fairness JAIN". No process
+ * spins.
  */
 #include <poll.h>
 #include <unistd.h>
@@ -15,7 +23,7 @@
 #include "fab.h"
 
 #define LEN       16384u
-#define WINDOW    8u /* messages of a sender under way */
+#define WINDOW    8u /* messages of a sender in flight */
 #define RECEIVES  256u
 #define FLOWS_MAX 64u
 
@@ -23,7 +31,10 @@ static struct fab fab;
 static int wait_fd;
 static uint64_t got[FLOWS_MAX]; /* bytes */
 
-/** One completion, or sleep until there may be one, at most for `ms`: many share a processor. */
+/**
+ * Reads one completion, or sleeps until there may be one, at most for `ms`: many processes share a
+ * processor.
+ */
 static bool next(struct fi_cq_tagged_entry *entry, int ms)
 {
 	struct fid *fid = &fab.cq->fid;
@@ -58,7 +69,7 @@ static void post(void *buf)
 	FAB_CHECK(fi_trecv(fab.ep, buf, LEN, NULL, FI_ADDR_UNSPEC, 0, UINT64_MAX, buf));
 }
 
-/** Takes what comes until then. */
+/** Receives messages until then. */
 static void take(double end)
 {
 	struct fi_cq_tagged_entry entry;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A peer that does not read its queue: what does it cost the others?
+ * Cost of a peer that does not read its queue, for the others.
  *
- * One sends to two: to a reader, and to a sleeper that makes no progress at all. Sends to the sleeper are taken until
- * there is no room (-FI_EAGAIN), a bounded number, in bounded memory; from then on each is refused. Meanwhile every
- * message between the other two arrives, with as few looks as before. Then the sleeper reads: all that
- * was taken is there, whole and in order, and not one more.
+ * A hub sends to two peers: to a reader, and to a sleeper that makes no progress at all. Sends to
+ * the sleeper are accepted until there is no room (-FI_EAGAIN), a bounded number, in bounded
+ * memory; from then on each is refused. Meanwhile every message between the other two arrives, with
+ * as few polls as before. Then the sleeper reads: all accepted messages are there, whole and in
+ * order, and no other.
  *
- * All three are endpoints of this process, each with a domain of its own that nobody else makes progress for.
+ * All three are endpoints of this process, each with a domain of its own that makes progress on its
+ * own thread of calls only.
  *
  * usage: slow_reader [messages between the other two [asleep]]
- * asleep: the sleeper has never looked, not even at the connection that it was brought.
+ * asleep: the sleeper has made no progress at all, not even for its connection.
  */
 #include <stdint.h>
 
@@ -18,9 +20,10 @@
 
 #define PATIENCE  120.0 /* seconds */
 #define LEN_MAX   200000u
-#define TAKEN_MAX 100000u     /* sends that may wait for the sleeper */
-#define GROW_MAX  (64u << 10) /* KiB that this may cost */
-#define REFUSED   2000u       /* in a row, with progress in between: there is no room */
+#define TAKEN_MAX 100000u     /* limit of sends that wait for the sleeper */
+#define GROW_MAX  (64u << 10) /* limit of the memory for them, in KiB */
+/* refusals in a row, with progress in between, after which there is no room */
+#define REFUSED 2000u
 
 static struct fab hub, reader, sleeper;
 static fi_addr_t to_reader, to_sleeper, to_hub;
@@ -61,7 +64,7 @@ static bool send_one(void)
 	if (taken % 5 == 4 && len_of(taken) <= 100)
 		ret = fi_tinject(hub.ep, bytes_of(taken), len_of(taken), to_sleeper, taken);
 	injected += !ret;
-	if (ret == -FI_EAGAIN) /* others may wait */
+	if (ret == -FI_EAGAIN) /* other sends wait too */
 		ret = fi_tsend(hub.ep, bytes_of(taken), len_of(taken), NULL, to_sleeper, taken,
 			       &taken);
 	FAB_TRUE(!ret || ret == -FI_EAGAIN);
@@ -69,7 +72,9 @@ static bool send_one(void)
 	return !ret;
 }
 
-/** What the hub has completed: sends to the sleeper, of which few can have; NULL or a context of the others. */
+/**
+ * Reads a completion of the hub: of sends to the sleeper, of which few can end, or of the others.
+ */
 static void *look(void)
 {
 	struct fi_cq_tagged_entry entry;
@@ -100,9 +105,9 @@ static void send_until_refused(void)
 	FAB_TRUE(kib() < before + GROW_MAX);
 }
 
-/* ---- with the reader ---- */
+/* Sends there and back. Returns the number of the hub's polls. */
 
-/** There and back; how often the hub had to look. */
+/** Sends there and back. Returns the number of the hub's polls. */
 static uint64_t talk(uint64_t cnt)
 {
 	struct fi_cq_tagged_entry entry;
@@ -134,9 +139,9 @@ static uint64_t talk(uint64_t cnt)
 	return looks;
 }
 
-/* ---- it reads ---- */
+/* ---- the sleeper reads ---- */
 
-/** From now on it is connected, and has heard everything. */
+/** Makes progress until the sleeper is connected and has received everything. */
 static void greet(void)
 {
 	struct fi_cq_tagged_entry entry;

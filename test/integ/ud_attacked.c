@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Two processes talk over datagrams, and a third one that nobody invited attacks: do they notice?
+ * Two processes exchange messages over datagrams, while a third, unauthorised one attacks them.
  *
- * It floods all their ports with garbage, with headers that look right, with requests to connect;
- * it shows cookies that it never got; it begins hundreds of handshakes and ends none; it ends some,
- * says in its sessions what no peer says, and abandons thousands of them. Meanwhile every message between the two must arrive,
- * once, whole and in order, and their memory must not grow beyond a bound. While all places of
- * those that are being let in are taken, and fought for, by the attacker's host, a newcomer from
- * another one connects; and who connects with an attacker that never ends the handshake hears of it
- * after the peer timeout.
+ * The attacker floods all their ports with garbage, with valid-looking headers, with connection
+ * requests; it presents cookies that it never received; it begins hundreds of handshakes without
+ * completing them; it completes some, sends packets in its sessions that no peer sends, and
+ * abandons thousands of them. Meanwhile every message between the two must arrive, once, whole and
+ * in order, and their memory must not grow beyond a bound. While the attacker's host occupies all
+ * pending connections, a new peer from another host connects; a process that connects to an
+ * attacker that never completes the handshake gets an error after the peer timeout.
  *
  * The two are processes that call libfabric; the attacker has sockets, and the formats of wire/.
  *
@@ -27,14 +27,14 @@
 #include "ud_foe.h"
 #include "wire/wire_erpc.h"
 
-#define LIMIT     60.0 /* seconds for whatever must happen */
+#define LIMIT     60.0 /* seconds for each step */
 #define WINDOW    8
 #define LEN_MAX   20000u
 #define FOES      400u
-#define FRIENDLY  64u         /* of them: those that end the handshake */
+#define FRIENDLY  64u         /* of them: those that complete the handshake */
 #define GROW_MAX  (48u << 10) /* KiB */
-#define TIMEOUT   "120000"    /* nobody goes by himself before the test is over */
-#define FOE_IP    "127.0.0.2" /* another host than theirs, as far as addresses tell */
+#define TIMEOUT   "120000"    /* no peer expires before the test is over */
+#define FOE_IP    "127.0.0.2" /* an address of another host */
 #define PORTS_MAX 8u
 #define ABANDONED 100u /* times that all friendly ones vanish */
 
@@ -43,11 +43,12 @@ struct victim {
 	pid_t pid;
 	struct sockaddr_in addr;
 	uint64_t heard;
-	int err; /* of a process that shall fail: what it was told, positive */
+	int err; /* for a process whose send must fail: its error, positive */
 	bool is_open, stop;
 };
 
-static struct victim *victims; /* shared: two that talk, a newcomer, one that talks to a foe */
+/* shared: two that exchange messages, a new peer, one that connects to an attacker */
+static struct victim *victims;
 static struct foe foes[FOES];
 static struct sockaddr_in ports[PORTS_MAX]; /* all of the first victim's */
 static uint32_t port_cnt;
@@ -64,7 +65,7 @@ static uint64_t next_random(void)
 	return rng;
 }
 
-/* ---- those who talk ---- */
+/* ---- honest processes ---- */
 
 static uint32_t len_of(uint64_t number)
 {
@@ -84,7 +85,7 @@ static void check(const uint8_t *buf, size_t len, uint64_t number)
 		FAB_TRUE(buf[i] == (uint8_t)(number * 7 + i));
 }
 
-/** A buffer under way: its completion's context. */
+/** Buffer in flight: the completion's context. */
 struct op {
 	struct fi_context ctx;
 	uint8_t buf[LEN_MAX];
@@ -115,7 +116,7 @@ static void post(struct op *op, fi_addr_t with)
 	FAB_CHECK(ret);
 }
 
-/** One completion: what came is what was sent, whole. */
+/** Reads one completion, and checks that the message is whole. */
 static struct op *take(struct victim *self)
 {
 	struct fi_cq_tagged_entry entry;
@@ -138,7 +139,7 @@ static struct op *take(struct victim *self)
 	return op;
 }
 
-/** With one another, until all is told to stop and nothing is under way that the other waits for. */
+/** Exchanges messages with the other, until a stop is requested and no message is in flight. */
 static void talk(struct victim *self, const struct victim *other)
 {
 	fi_addr_t with = fab_insert(&fab, &other->addr);
@@ -154,7 +155,7 @@ static void talk(struct victim *self, const struct victim *other)
 			post(op, with);
 }
 
-/** Whoever it is, it is told how the send ended. */
+/** Sends one message and records its error. */
 static void call_at(struct victim *self, const struct victim *other)
 {
 	fi_addr_t to = fab_insert(&fab, &other->addr);
@@ -168,7 +169,7 @@ static void call_at(struct victim *self, const struct victim *other)
 	STORE(self->heard, 1);
 }
 
-/** A process of its own: 0 and 1 talk with each other, the others call at one of `other`. */
+/** Starts a process: 0 and 1 exchange messages, the others send to one of `other`. */
 static void start(unsigned i, unsigned other, const char *timeout_ms)
 {
 	struct victim *self = &victims[i];
@@ -219,7 +220,7 @@ static bool both_heard_more(void)
 	return LOAD(victims[0].heard) > marks[0] + 200 && LOAD(victims[1].heard) > marks[1] + 200;
 }
 
-/** The two go on talking. */
+/** Waits until the two have exchanged more messages. */
 static void await_talk(const char *what)
 {
 	marks[0] = LOAD(victims[0].heard);
@@ -227,7 +228,7 @@ static void await_talk(const char *what)
 	await(what, both_heard_more);
 }
 
-/* ---- what can be seen of them from outside ---- */
+/* ---- state visible from outside ---- */
 
 static unsigned long kib_of(const struct victim *v)
 {
@@ -245,7 +246,7 @@ static unsigned long kib_of(const struct victim *v)
 	return kib;
 }
 
-/** Is the socket with that inode one of the process'? */
+/** Returns true if the socket with that inode belongs to the process. */
 static bool owns(const struct victim *v, unsigned long inode)
 {
 	char path[64], link[64], want[64];
@@ -267,7 +268,7 @@ static bool owns(const struct victim *v, unsigned long inode)
 	return found;
 }
 
-/** The UDP ports of a process: the one of its endpoint, and the one for its sessions. */
+/** Finds the UDP ports of a process: that of its endpoint, and that of its sessions. */
 static void find_ports(const struct victim *v)
 {
 	FILE *file = fopen("/proc/net/udp", "re");
@@ -299,7 +300,7 @@ static void flood_garbage(struct foe *foe, uint32_t i)
 	foe_send(foe, &ports[i % port_cnt], buf, len);
 }
 
-/** Headers that look right, for sessions that there may be. */
+/** Sends valid-looking headers, for sessions that may exist. */
 static void flood_headers(struct foe *foe, uint32_t i)
 {
 	uint8_t buf[256] = { 0 };
@@ -323,7 +324,7 @@ static void flood_requests(struct foe *foe, uint32_t i)
 	foe_listen(foe, &victims[i % 2].addr);
 }
 
-/** Cookies that nobody got, and those of somebody else. */
+/** Sends invented cookies, and those of another attacker. */
 static void flood_cookies(struct foe *foe, uint32_t i)
 {
 	uint8_t cookie[WIRE_CM_COOKIE_LEN];
@@ -334,7 +335,7 @@ static void flood_cookies(struct foe *foe, uint32_t i)
 	foe_hello(foe, &victims[0].addr, i % 2 ? cookie : foes[(i + 1) % FOES].ack.ack.cookie);
 }
 
-/** The cookie of a moment ago, and then nothing. */
+/** Sends the last cookie, and nothing after it. */
 static void flood_half_open(struct foe *foe, uint32_t i)
 {
 	foe->is_mute = true;
@@ -345,7 +346,7 @@ static void flood_half_open(struct foe *foe, uint32_t i)
 		foe_ask(foe, &victims[0].addr);
 }
 
-/** In a session that was given: what a peer could say, with anything in it. */
+/** Sends packets with random contents in an established session. */
 static void flood_session(struct foe *foe, uint32_t i)
 {
 	uint8_t buf[1472];
@@ -420,8 +421,9 @@ static unsigned fds_of(const struct victim *v)
 }
 
 /**
- * All friendly foes end the handshake and are gone, again and again: half of them are somebody else at the same
- * address, the others leave a closed port. What they leave behind goes as fast as it comes.
+ * All friendly attackers complete the handshake and vanish, again and again: half of them are
+ * replaced by another process at the same address, the others leave a closed port. Their state is
+ * freed as fast as it is created.
  */
 static void abandon(uint32_t rounds)
 {
@@ -447,7 +449,7 @@ static void abandon(uint32_t rounds)
 	fflush(stdout);
 }
 
-/** Meanwhile the foes go on taking what places there are. */
+/** Meanwhile the attackers occupy the pending connections. */
 static bool newcomer_is_in(void)
 {
 	static uint32_t i;
@@ -458,7 +460,7 @@ static bool newcomer_is_in(void)
 	return LOAD(victims[2].heard);
 }
 
-/** Answers requests to connect, and nothing else. */
+/** Replies to connection requests, and sends nothing else. */
 static bool caller_has_given_up(void)
 {
 	struct foe *foe = &foes[FOES - 1];
@@ -470,7 +472,9 @@ static bool caller_has_given_up(void)
 	return LOAD(victims[3].heard);
 }
 
-/** Who calls at a foe that stays silent is told, and not before the time that was stated. */
+/**
+ * A process that connects to a silent attacker gets an error, and not before the documented time.
+ */
 static void call_at_a_mute(void)
 {
 	double begin = fab_seconds();

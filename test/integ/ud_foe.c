@@ -35,7 +35,7 @@ void foe_vanish(struct foe *foe)
 
 void foe_send(const struct foe *foe, const struct sockaddr_in *to, const void *buf, size_t len)
 {
-	/* Full queues and what ICMP says are as good as a loss. */
+	/* Full queues and ICMP errors count as a loss. */
 	if (sendto(foe->fd, buf, len, 0, (const struct sockaddr *)to, sizeof(*to)) < 0)
 		sched_yield();
 }
@@ -83,7 +83,7 @@ void foe_hello(const struct foe *foe, const struct sockaddr_in *to, const uint8_
 	foe_say(foe, to, &hello);
 }
 
-/** What the other end says of its session. */
+/** Records the other end's parameters of its session. */
 static void foe_note(struct foe *foe, const struct wire_cm_params *theirs)
 {
 	struct dev_desc desc = { .len = theirs->dev_len };
@@ -110,7 +110,7 @@ void foe_invite(const struct foe *foe, const struct sockaddr_in *to)
 	foe_send(foe, to, buf, wire_cm_encode(&ack, buf));
 }
 
-/** Somebody else was here before. */
+/** Resets the session of another process at this address. */
 static void foe_disown(const struct foe *foe, const struct sockaddr_in *to,
 		       const struct wire_cm_pkt *ping)
 {
