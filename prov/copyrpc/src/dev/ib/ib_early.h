@@ -6,8 +6,8 @@
  * Protected by the device's lock until attach; belongs to the polling thread afterwards. Tests:
  * test/unit/dev/ib/test_ib_early.c.
  */
-#ifndef IB_IB_EARLY_H
-#define IB_IB_EARLY_H
+#ifndef DEV_IB_IB_EARLY_H
+#define DEV_IB_IB_EARLY_H
 
 #include <stdbool.h>
 #include <stdint.h>
