@@ -76,7 +76,7 @@ bool ib_async_next(struct ib_async *async, struct ib_async_event *event);
 /** Ends a link of ib_qpns. */
 typedef void ib_async_fail_fn(void *link, int err);
 
-/** Handles all events: ends the links (by `fail`) and endpoints (ib_ud.in_dev) that they concern. */
+/** Handles all events: ends the links (`fail`) and endpoints (ib_ud.in_dev) that they concern. */
 void ib_async_run(struct ib_async *async, const struct ib_qpns *links, struct util_list *uds,
 		  ib_async_fail_fn *fail);
 
