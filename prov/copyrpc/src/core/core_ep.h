@@ -91,8 +91,8 @@ struct core_ep {
 	struct util_pool atomic_reqs; /* struct core_atomic_req */
 	struct util_pool rma_reqs;    /* struct core_rma_req */
 	struct util_list claimed;     /* core_unexp.peer_link: messages taken by FI_CLAIM */
-	struct util_idmap tx_ids;     /* ids in PART, RNDV and PULL -> core_tx_req */
-	struct util_idmap rx_ids;     /* ids in PULL and CONT -> core_unexp */
+	struct util_idmap tx_ids;     /* send_id of PART and CONT -> core_tx_req */
+	struct util_idmap rx_ids;     /* recv_id of wire_status and CONT -> core_unexp */
 	struct core_rpc rpc;
 	struct util_idmap exposure_ids; /* ids of exposures -> core_rma_deferred */
 	uint32_t next_peer_id;
