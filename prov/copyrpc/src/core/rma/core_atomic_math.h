@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Arithmetic of fi_atomic(3): a function for each operation. Called by core_atomic_exec.c, and by ofi/ to validate operations. A function computes one
- * element in the caller's memory, at any alignment; core_atomic_exec.h makes it atomic.
+ * Arithmetic of fi_atomic(3): a function for each operation. Called by core_atomic_exec.c, and by
+ * ofi/ to validate operations. A function computes one element in the caller's memory, at any
+ * alignment; core_atomic_exec.h makes it atomic.
  *
  *   integers  all operations; sums and products wrap, signed ones too
  *   reals     no bitwise operations, no MSWAP; comparisons with a NaN are false; logical
