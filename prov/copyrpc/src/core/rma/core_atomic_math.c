@@ -33,8 +33,8 @@ static inline void core_atomic_put(void *value, const void *t, size_t size, bool
 }
 
 /*
- * Defines a case of a switch over datatypes: if `when`, stores `expr` as the new value. An operation
- * without a compare value passes its operand in that place.
+ * Defines a case of a switch over datatypes: if `when`, stores `expr` as the new value. Operations
+ * without a compare value pass the operand in that place.
  */
 #define CORE_ATOMIC_CASE(id, type, wide_type, when, expr)                                          \
 	case id: {                                                                                 \
