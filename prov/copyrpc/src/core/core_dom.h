@@ -8,7 +8,7 @@
  * pays plain loads and stores for it (util/bias.h). Lock order: domain, then locks of the engine
  * and the control thread. Up-calls arrive with the lock held.
  *
- * A libfabric domain may have several core domains (ofi/domain/cpr_pdom.h). These share memory
+ * A libfabric domain may have several core domains (ofi/base/cpr_pdom.h). These share memory
  * regions: a change takes the locks of all, a lookup needs one. Merged domains share everything:
  * one lock, and progress of one is progress of all.
  */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "ofi/domain/cpr_fabric.h"
+#include "ofi/base/cpr_fabric.h"
 #include "ofi/info/cpr_info.h"
 #include "util/log.h"
 #include "util/param.h"

@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "ofi/domain/cpr_fabric.h"
+#include "ofi/base/cpr_fabric.h"
 
 static struct cpr_fabric fabric[2];
 

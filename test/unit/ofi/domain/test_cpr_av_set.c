@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Address sets: fi_av_set(3). */
-#include "ofi/domain/cpr_av_set.h"
+#include "ofi/base/cpr_av_set.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Domains: threading, binding to event queues (fi_domain(3)). */
-#include "ofi/domain/cpr_domain.h"
+#include "ofi/base/cpr_domain.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

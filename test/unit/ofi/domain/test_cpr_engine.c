@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Selection of the engine by FI_COPYRPC_PATHS and FI_COPYRPC_ENDPOINT. */
-#include "ofi/domain/cpr_engine.h"
+#include "ofi/base/cpr_engine.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>

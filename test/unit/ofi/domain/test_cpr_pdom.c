@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Assignment of endpoints to progress domains, and transfers across them. */
-#include "ofi/domain/cpr_pdom.h"
+#include "ofi/base/cpr_pdom.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_atomic.h>
@@ -11,8 +11,8 @@
 
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_cq.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_ep.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
 #include "unit/ofi/ofi_fixture.h"
 #include "util/bits.h"
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_ep.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
 #include "unit/ofi/ofi_fixture.h"
 #include "util/param.h"
 

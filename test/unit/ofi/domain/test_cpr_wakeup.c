@@ -3,7 +3,7 @@
  * Wakeups: which events wake which sleepers. Two endpoints with a queue each to sleep on, and a
  * third one in another domain that sends to them.
  */
-#include "ofi/domain/cpr_wakeup.h"
+#include "ofi/base/cpr_wakeup.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_ep.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
 #include "ofi/queue/cpr_cq.h"
 #include "unit/ofi/ofi_fixture.h"
 #include "util/bits.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Calls that are not offered, or not yet, return an error. */
-#include "ofi/ep/cpr_refuse.h"
+#include "ofi/base/cpr_refuse.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_atomic.h>

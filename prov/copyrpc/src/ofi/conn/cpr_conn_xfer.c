@@ -4,9 +4,9 @@
  * the address argument. A receive posted after the connection ended completes at once.
  */
 #include "core/core_conn.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
 #include "ofi/conn/cpr_conn.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_ep.h"
 #include "util/bits.h"
 
 #define CPR_CONN_PEER 0 /* index of the peer */

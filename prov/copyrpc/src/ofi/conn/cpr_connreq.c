@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "cm/msg/cm_msg.h"
-#include "ofi/domain/cpr_fabric.h"
+#include "ofi/base/cpr_fabric.h"
 
 struct cpr_connreq *cpr_connreq_new(struct cpr_fabric *fabric, struct cm_connreq *connreq)
 {

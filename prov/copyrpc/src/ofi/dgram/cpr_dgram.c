@@ -9,9 +9,9 @@
 #include "cm/base/cm_addr.h"
 #include "dgram/dgram_ep.h"
 #include "ofi/base/cpr_addr.h"
+#include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_offer.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_refuse.h"
+#include "ofi/base/cpr_refuse.h"
 #include "util/log.h"
 
 static const struct dgram_over *const cpr_dgram_table[] = { &dgram_over_mlx5, &dgram_over_verbs,

@@ -18,8 +18,8 @@
 #include <sys/socket.h>
 
 #include "dgram/dgram_over.h"
-#include "ofi/domain/cpr_av.h"
-#include "ofi/ep/cpr_ep.h"
+#include "ofi/base/cpr_av.h"
+#include "ofi/base/cpr_ep.h"
 
 struct cpr_domain;
 

@@ -10,9 +10,9 @@
 #include <rdma/fi_errno.h>
 
 #include "dgram/dgram_ep.h"
+#include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/dgram/cpr_dgram.h"
-#include "ofi/domain/cpr_domain.h"
 
 static_assert(CPR_IOV_LIMIT == DGRAM_IOV_MAX, "equal limits in dgram");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Address vectors: see cpr_av.h. */
-#include "ofi/domain/cpr_av.h"
+#include "ofi/base/cpr_av.h"
 
 #include <netdb.h>
 #include <rdma/fi_errno.h>
@@ -9,11 +9,12 @@
 #include <string.h>
 
 #include "ofi/base/cpr_addr.h"
+#include "ofi/base/cpr_av_set.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/dgram/cpr_dgram.h"
-#include "ofi/domain/cpr_av_set.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_ep.h"
+#include "ofi/queue/cpr_eq.h"
 #include "util/bits.h"
 #include "util/log.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Address sets: see cpr_av_set.h. */
-#include "ofi/domain/cpr_av_set.h"
+#include "ofi/base/cpr_av_set.h"
 
 #include <rdma/fi_errno.h>
 #include <stdbool.h>
@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "core/coll/core_coll.h"
+#include "ofi/base/cpr_av.h"
+#include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_nosys.h"
-#include "ofi/domain/cpr_av.h"
-#include "ofi/domain/cpr_domain.h"
 #include "util/bits.h"
 #include "util/log.h"
 

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Domains: see cpr_domain.h. */
-#include "ofi/domain/cpr_domain.h"
+#include "ofi/base/cpr_domain.h"
 
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "dgram/dgram_over.h"
 #include "ofi/base/cpr_addr.h"
+#include "ofi/base/cpr_av.h"
+#include "ofi/base/cpr_engine.h"
+#include "ofi/base/cpr_ep.h"
+#include "ofi/base/cpr_fabric.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/conn/cpr_conn.h"
 #include "ofi/dgram/cpr_dgram.h"
-#include "ofi/domain/cpr_av.h"
-#include "ofi/domain/cpr_engine.h"
-#include "ofi/domain/cpr_fabric.h"
 #include "ofi/domain/cpr_mr.h"
-#include "ofi/ep/cpr_ep.h"
 #include "ofi/ep/cpr_srx.h"
 #include "ofi/ep/cpr_stx.h"
 #include "ofi/queue/cpr_cntr.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The engines, composed of transports: see cpr_engine.h. */
-#include "ofi/domain/cpr_engine.h"
+#include "ofi/base/cpr_engine.h"
 
 #include <rdma/fi_errno.h>
 #include <string.h>

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Fabrics and the list of them: see cpr_fabric.h. */
-#include "ofi/domain/cpr_fabric.h"
+#include "ofi/base/cpr_fabric.h"
 
 #include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_engine.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/conn/cpr_connreq.h"
 #include "ofi/conn/cpr_pep.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/domain/cpr_engine.h"
 #include "ofi/domain/cpr_fork.h"
 #include "ofi/queue/cpr_eq.h"
 #include "ofi/queue/cpr_waitset.h"

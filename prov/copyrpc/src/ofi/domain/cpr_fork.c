@@ -7,10 +7,10 @@
 
 #include "engine/eng_engine.h"
 #include "engine/eng_node.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/domain/cpr_fabric.h"
-#include "ofi/ep/cpr_ep.h"
-#include "ofi/ep/cpr_refuse.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
+#include "ofi/base/cpr_fabric.h"
+#include "ofi/base/cpr_refuse.h"
 #include "ofi/queue/cpr_cq.h"
 
 /* Engine that does nothing */

@@ -11,10 +11,10 @@
 
 #include "core/core_mr.h"
 #include "core/rma/core_rma.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_ep.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_eq.h"
 #include "util/bits.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Progress domains of a domain and their members: see cpr_pdom.h. */
-#include "ofi/domain/cpr_pdom.h"
+#include "ofi/base/cpr_pdom.h"
 
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_ep.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_cq.h"
 #include "util/log.h"

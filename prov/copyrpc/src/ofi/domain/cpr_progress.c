@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The thread of FI_PROGRESS_AUTO: see cpr_progress.h. */
-#include "ofi/domain/cpr_progress.h"
+#include "ofi/base/cpr_progress.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "ofi/domain/cpr_domain.h"
+#include "ofi/base/cpr_domain.h"
 #include "util/log.h"
 #include "util/sig.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Sleepers of a progress domain: see cpr_wakeup.h. */
-#include "ofi/domain/cpr_wakeup.h"
+#include "ofi/base/cpr_wakeup.h"
 
-#include "ofi/domain/cpr_pdom.h"
+#include "ofi/base/cpr_pdom.h"
 #include "util/param.h"
 
 static struct cpr_pdom *cpr_wakeup_next_merged(const struct cpr_pdom *pdom)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Endpoints: open, enable, close. See cpr_ep.h. */
-#include "ofi/ep/cpr_ep.h"
+#include "ofi/base/cpr_ep.h"
 
 #include <poll.h>
 #include <rdma/fi_errno.h>
@@ -11,14 +11,14 @@
 #include "core/msg/core_rx.h"
 #include "core/rpc/core_rpc.h"
 #include "ofi/base/cpr_addr.h"
+#include "ofi/base/cpr_av.h"
+#include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_offer.h"
+#include "ofi/base/cpr_refuse.h"
 #include "ofi/conn/cpr_conn.h"
 #include "ofi/dgram/cpr_dgram.h"
-#include "ofi/domain/cpr_av.h"
-#include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep_alias.h"
 #include "ofi/ep/cpr_ep_bind.h"
-#include "ofi/ep/cpr_refuse.h"
 #include "ofi/ep/cpr_srx.h"
 #include "ofi/xfer/cpr_atomic.h"
 #include "ofi/xfer/cpr_coll.h"

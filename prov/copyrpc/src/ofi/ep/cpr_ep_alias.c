@@ -5,9 +5,9 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
 #include "ofi/base/cpr_offer.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_ep.h"
 
 void cpr_ep_set_tx_flags(struct cpr_ep *ep, uint64_t flags)
 {

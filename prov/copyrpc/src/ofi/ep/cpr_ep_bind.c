@@ -4,13 +4,14 @@
 
 #include <rdma/fi_errno.h>
 
-#include "ofi/domain/cpr_av.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_ep.h"
+#include "ofi/base/cpr_av.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
 #include "ofi/ep/cpr_srx.h"
 #include "ofi/ep/cpr_stx.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_cq.h"
+#include "ofi/queue/cpr_eq.h"
 #include "util/bits.h"
 #include "util/log.h"
 

@@ -3,11 +3,12 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "dgram/dgram_over.h"
 #include "ofi/base/cpr_addr.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
 #include "ofi/conn/cpr_conn.h"
 #include "ofi/dgram/cpr_dgram.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_ep.h"
 #include "ofi/xfer/cpr_coll.h"
 #include "ofi/xfer/cpr_trigger.h"
 #include "util/bits.h"

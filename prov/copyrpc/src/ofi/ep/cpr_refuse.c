@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Refused transfers: see cpr_refuse.h. One function serves all entries of a signature. */
-#include "ofi/ep/cpr_refuse.h"
+#include "ofi/base/cpr_refuse.h"
 
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "ofi/ep/cpr_ep.h"
+#include "ofi/base/cpr_ep.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 #include "core/msg/core_srx.h"
+#include "ofi/base/cpr_av.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
-#include "ofi/domain/cpr_av.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_ep.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_cq.h"
 #include "util/bits.h"

@@ -5,9 +5,9 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
+#include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
-#include "ofi/domain/cpr_domain.h"
 #include "util/bits.h"
 #include "util/param.h"
 

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "ofi/base/cpr_addr.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_fabric.h"
 #include "ofi/base/cpr_offer.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/domain/cpr_fabric.h"
 #include "util/log.h"
 
 #define CPR_ATTR_BITS_MAX 256

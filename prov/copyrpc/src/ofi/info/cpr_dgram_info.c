@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "dgram/dgram_ep.h"
+#include "dgram/dgram_over.h"
 #include "ofi/base/cpr_nic.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/dgram/cpr_dgram.h"

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "ofi/base/cpr_addr.h"
+#include "ofi/base/cpr_engine.h"
+#include "ofi/base/cpr_fabric.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/dgram/cpr_dgram.h"
-#include "ofi/domain/cpr_engine.h"
-#include "ofi/domain/cpr_fabric.h"
 #include "ofi/info/cpr_attr.h"
 #include "util/log.h"
 #include "util/param.h"

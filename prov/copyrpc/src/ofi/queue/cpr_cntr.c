@@ -5,10 +5,9 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
+#include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_nosys.h"
-#include "ofi/domain/cpr_domain.h"
 #include "ofi/queue/cpr_waitset.h"
-#include "ofi/xfer/cpr_trigger.h"
 #include "util/bits.h"
 #include "util/log.h"
 
@@ -114,7 +113,8 @@ static void cpr_cntr_notify(struct core_cntr *core)
 	struct cpr_cntr *cntr = UTIL_CONTAINER_OF(core, struct cpr_cntr, core);
 
 	core->notify = NULL;
-	cpr_trigger_look(cntr);
+	if (cntr->on_change)
+		cntr->on_change(cntr);
 	cpr_wait_kick(&cntr->wait);
 }
 
@@ -279,7 +279,7 @@ int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct f
 	cntr->fid.ops = &cpr_cntr_ops;
 	cntr->domain = cpr_domain_of(domain);
 	cpr_member_init(&cntr->member, cntr->domain, &cntr->wait.wakeup);
-	cpr_trigger_init(cntr);
+	util_list_init(&cntr->triggers);
 	ret = cpr_waitset_open_member(&cntr->wait, obj, attr ? attr->wait_set : NULL,
 				      &cntr->fid.fid);
 	if (ret) {

@@ -13,8 +13,8 @@
 
 #include "core/core_cntr.h"
 #include "core/core_dom.h"
+#include "ofi/base/cpr_pdom.h"
 #include "ofi/base/cpr_ref.h"
-#include "ofi/domain/cpr_pdom.h"
 #include "ofi/queue/cpr_wait.h"
 
 struct cpr_domain;
@@ -34,12 +34,13 @@ struct cpr_cntr {
 	bool skipped_progress;         /* the last read made no progress */
 	struct util_list triggers;     /* cpr_trigger.link: transfers that wait for the counter */
 	struct core_work trigger_work; /* posts transfers that are due */
+	void (*on_change)(struct cpr_cntr *cntr); /* set with the first of them */
 };
 
 int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
 		  void *context);
 
-/** Requests a call of cpr_trigger_look at the next change. Locked. */
+/** Requests a call of on_change, and a wakeup, at the next change. Locked. */
 void cpr_cntr_watch(struct cpr_cntr *cntr);
 
 /** Implements fi_trywait: returns 0, -FI_EAGAIN if the counter changed, or as cpr_wait_try. */

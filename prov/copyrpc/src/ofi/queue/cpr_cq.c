@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_fabric.h"
 #include "ofi/base/cpr_nosys.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/domain/cpr_fabric.h"
 #include "ofi/queue/cpr_strerror.h"
 #include "ofi/queue/cpr_waitset.h"
 #include "util/bits.h"

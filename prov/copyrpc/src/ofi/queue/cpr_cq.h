@@ -21,8 +21,8 @@
 #include <stdint.h>
 
 #include "core/core_cq.h"
+#include "ofi/base/cpr_pdom.h"
 #include "ofi/base/cpr_ref.h"
-#include "ofi/domain/cpr_pdom.h"
 #include "ofi/queue/cpr_wait.h"
 
 struct cpr_domain;

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ofi/base/cpr_eq_user.h"
 #include "ofi/base/cpr_ref.h"
 #include "ofi/queue/cpr_wait.h"
 #include "util/list.h"
@@ -48,13 +49,6 @@ struct cpr_eq_event {
 	size_t len;
 	void (*drop)(struct cpr_eq_event *ev); /* called if the event is not read; may be NULL */
 	_Alignas(16) uint8_t data[];
-};
-
-/** Binding of an object to a queue, embedded in the object. */
-struct cpr_eq_user {
-	struct util_list link;
-	struct cpr_eq *eq; /* NULL: not bound */
-	struct cpr_domain *domain;
 };
 
 static inline struct cpr_eq *cpr_eq_of(struct fid *fid)

@@ -6,8 +6,8 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
+#include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_nosys.h"
-#include "ofi/domain/cpr_domain.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_cq.h"
 #include "util/list.h"

@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "ofi/domain/cpr_domain.h"
+#include "ofi/base/cpr_domain.h"
 #include "ofi/queue/cpr_waitset.h"
 #include "util/clock.h"
 

@@ -32,7 +32,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ofi/domain/cpr_wakeup.h"
+#include "ofi/base/cpr_wakeup.h"
 #include "ofi/queue/cpr_look.h"
 #include "util/list.h"
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
+#include "ofi/base/cpr_fabric.h"
 #include "ofi/base/cpr_nosys.h"
-#include "ofi/domain/cpr_fabric.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_cq.h"
 #include "ofi/queue/cpr_eq.h"

@@ -12,8 +12,8 @@
 #include <assert.h>
 
 #include "core/rma/core_atomic.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_refuse.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_refuse.h"
 #include "ofi/xfer/cpr_xfer.h"
 #include "util/bits.h"
 

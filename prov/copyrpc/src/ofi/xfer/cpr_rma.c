@@ -13,7 +13,8 @@
 #include <rdma/fi_rma.h>
 
 #include "core/rma/core_rma.h"
-#include "ofi/ep/cpr_refuse.h"
+#include "ofi/base/cpr_refuse.h"
+#include "ofi/xfer/cpr_rma.h"
 #include "ofi/xfer/cpr_xfer.h"
 
 static_assert(CPR_IOV_LIMIT == CORE_RMA_IOV_MAX, "equal limits in core");

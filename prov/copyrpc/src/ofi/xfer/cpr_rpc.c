@@ -10,9 +10,9 @@
 
 #include "core/core_peer.h"
 #include "core/rpc/core_rpc_post.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
 #include "ofi/base/cpr_offer.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_ep.h"
 #include "ofi/queue/cpr_cq.h"
 #include "util/bits.h"
 #include "util/copy.h"

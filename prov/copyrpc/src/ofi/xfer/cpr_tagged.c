@@ -3,7 +3,7 @@
  * Tagged messages: fi_tagged over core. The calls fill in parameters for cpr_xfer.h; FI_PEEK,
  * FI_CLAIM and FI_DISCARD are handled here.
  */
-#include "ofi/domain/cpr_domain.h"
+#include "ofi/base/cpr_domain.h"
 #include "ofi/xfer/cpr_xfer.h"
 
 #define CPR_TAGGED_PROBE_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)

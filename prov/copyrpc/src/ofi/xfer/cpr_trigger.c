@@ -10,9 +10,9 @@
 #include "core/msg/core_tx.h"
 #include "core/rma/core_atomic.h"
 #include "core/rma/core_rma.h"
+#include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_ep.h"
 #include "ofi/base/cpr_offer.h"
-#include "ofi/domain/cpr_domain.h"
-#include "ofi/ep/cpr_ep.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "util/bits.h"
 
@@ -88,6 +88,14 @@ static bool cpr_trigger_post(struct cpr_trigger *t)
 	return true;
 }
 
+static void cpr_trigger_look(struct cpr_cntr *cntr)
+{
+	if (cpr_trigger_is_due(cntr))
+		core_dom_work(&cntr->member.pdom->core, &cntr->trigger_work);
+	else if (!util_list_is_empty(&cntr->triggers))
+		cpr_cntr_watch(cntr);
+}
+
 static void cpr_trigger_run(struct core_work *work)
 {
 	struct cpr_cntr *cntr = UTIL_CONTAINER_OF(work, struct cpr_cntr, trigger_work);
@@ -97,19 +105,14 @@ static void cpr_trigger_run(struct core_work *work)
 	cpr_trigger_look(cntr);
 }
 
-void cpr_trigger_init(struct cpr_cntr *cntr)
+/* Makes the counter post its transfers; called under the lock with each. */
+static void cpr_trigger_attach(struct cpr_cntr *cntr)
 {
-	util_list_init(&cntr->triggers);
+	if (cntr->on_change)
+		return;
 	util_list_init(&cntr->trigger_work.link);
 	cntr->trigger_work.run = cpr_trigger_run;
-}
-
-void cpr_trigger_look(struct cpr_cntr *cntr)
-{
-	if (cpr_trigger_is_due(cntr))
-		core_dom_work(&cntr->member.pdom->core, &cntr->trigger_work);
-	else if (!util_list_is_empty(&cntr->triggers))
-		cpr_cntr_watch(cntr);
+	cntr->on_change = cpr_trigger_look;
 }
 
 /* Inserts behind transfers with an equal or lower threshold. */
@@ -123,6 +126,7 @@ static void cpr_trigger_wait(struct cpr_trigger *t)
 	util_list_insert(prev, &t->link);
 	util_list_push_back(&t->ep->triggers, &t->ep_link);
 	cpr_ref_get(&t->cntr->refs);
+	cpr_trigger_attach(t->cntr);
 	cpr_trigger_look(t->cntr);
 	core_dom_transferred(t->ep->dom);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Triggered operations, fi_trigger(3): transfers with FI_TRIGGER wait for a counter. Called by the
- * transfers of ofi/xfer and by cpr_cntr.
+ * transfers of ofi/xfer.
  *
  * A transfer waits in the list of the counter that its context names, by threshold and then by age,
  * as core's parameters. A counter with a list has its `notify` set. When the first transfer is due,
@@ -46,9 +46,5 @@ void cpr_trigger_pick(struct cpr_ep *ep);
 int cpr_trigger_cancel(struct cpr_ep *ep, const void *context);
 /** Frees all waiting transfers of an endpoint, without completions. Locked. */
 void cpr_trigger_drop_all(struct cpr_ep *ep);
-
-/** Initializes the list; posts what is due after a change of the counter or the list. Locked. */
-void cpr_trigger_init(struct cpr_cntr *cntr);
-void cpr_trigger_look(struct cpr_cntr *cntr);
 
 #endif

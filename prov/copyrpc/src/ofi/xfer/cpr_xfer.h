@@ -13,8 +13,8 @@
 #include <rdma/fi_errno.h>
 
 #include "core/msg/core_post.h"
+#include "ofi/base/cpr_ep.h"
 #include "ofi/base/cpr_offer.h"
-#include "ofi/ep/cpr_ep.h"
 #include "ofi/xfer/cpr_trigger.h"
 #include "util/bits.h"
 

@@ -11,8 +11,8 @@
  *
  * Tested by test/unit/ofi/ep/test_cpr_ep.c.
  */
-#ifndef OFI_EP_CPR_EP_H
-#define OFI_EP_CPR_EP_H
+#ifndef OFI_BASE_CPR_EP_H
+#define OFI_BASE_CPR_EP_H
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
@@ -27,8 +27,8 @@
 #include "core/core_conn.h"
 #include "core/core_dom.h"
 #include "core/core_ep.h"
+#include "ofi/base/cpr_eq_user.h"
 #include "ofi/base/cpr_ref.h"
-#include "ofi/queue/cpr_eq.h"
 #include "util/list.h"
 
 struct cpr_av;

@@ -8,15 +8,15 @@
  *
  * Tested by test/unit/ofi/domain/test_cpr_av.c.
  */
-#ifndef OFI_DOMAIN_CPR_AV_H
-#define OFI_DOMAIN_CPR_AV_H
+#ifndef OFI_BASE_CPR_AV_H
+#define OFI_BASE_CPR_AV_H
 
 #include <rdma/fi_domain.h>
 #include <stdint.h>
 
 #include "core/core_av.h"
+#include "ofi/base/cpr_eq_user.h"
 #include "ofi/base/cpr_ref.h"
-#include "ofi/queue/cpr_eq.h"
 #include "util/list.h"
 
 struct cpr_av;

@@ -5,8 +5,8 @@
  *
  * Tested by test/unit/ofi/ep/test_cpr_refuse.c.
  */
-#ifndef OFI_EP_CPR_REFUSE_H
-#define OFI_EP_CPR_REFUSE_H
+#ifndef OFI_BASE_CPR_REFUSE_H
+#define OFI_BASE_CPR_REFUSE_H
 
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>

@@ -8,8 +8,8 @@
  *
  * Tested by test/unit/ofi/domain/test_cpr_av_set.c.
  */
-#ifndef OFI_DOMAIN_CPR_AV_SET_H
-#define OFI_DOMAIN_CPR_AV_SET_H
+#ifndef OFI_BASE_CPR_AV_SET_H
+#define OFI_BASE_CPR_AV_SET_H
 
 #include <rdma/fi_collective.h>
 #include <rdma/fi_domain.h>

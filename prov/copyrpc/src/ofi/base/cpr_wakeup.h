@@ -11,8 +11,8 @@
  * All calls but cpr_wakeup_user_init are made locked. Tested by
  * test/unit/ofi/domain/test_cpr_wakeup.c and test/stress/stress_sleep.c.
  */
-#ifndef OFI_DOMAIN_CPR_WAKEUP_H
-#define OFI_DOMAIN_CPR_WAKEUP_H
+#ifndef OFI_BASE_CPR_WAKEUP_H
+#define OFI_BASE_CPR_WAKEUP_H
 
 #include <stdbool.h>
 

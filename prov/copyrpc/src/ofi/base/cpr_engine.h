@@ -5,8 +5,8 @@
  *
  * Tested by test/unit/ofi/domain/test_cpr_engine.c.
  */
-#ifndef OFI_DOMAIN_CPR_ENGINE_H
-#define OFI_DOMAIN_CPR_ENGINE_H
+#ifndef OFI_BASE_CPR_ENGINE_H
+#define OFI_BASE_CPR_ENGINE_H
 
 #include <rdma/fabric.h>
 

@@ -6,13 +6,13 @@
  * application reads its queues, the thread leaves the engine unarmed, so that senders make no
  * system call, and looks again in a millisecond.
  */
-#ifndef OFI_DOMAIN_CPR_PROGRESS_H
-#define OFI_DOMAIN_CPR_PROGRESS_H
+#ifndef OFI_BASE_CPR_PROGRESS_H
+#define OFI_BASE_CPR_PROGRESS_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "ofi/domain/cpr_wakeup.h"
+#include "ofi/base/cpr_wakeup.h"
 
 struct cpr_domain;
 

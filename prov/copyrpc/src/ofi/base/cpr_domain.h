@@ -8,8 +8,8 @@
  * FI_THREAD_DOMAIN without FI_PROGRESS_AUTO and without an event queue there is one progress
  * domain, and its lock is not taken.
  */
-#ifndef OFI_DOMAIN_CPR_DOMAIN_H
-#define OFI_DOMAIN_CPR_DOMAIN_H
+#ifndef OFI_BASE_CPR_DOMAIN_H
+#define OFI_BASE_CPR_DOMAIN_H
 
 #include <rdma/fi_domain.h>
 #include <stdbool.h>
@@ -17,16 +17,15 @@
 #include <sys/types.h>
 
 #include "core/core_dom.h"
-#include "dgram/dgram_over.h"
+#include "ofi/base/cpr_engine.h"
+#include "ofi/base/cpr_eq_user.h"
+#include "ofi/base/cpr_pdom.h"
+#include "ofi/base/cpr_progress.h"
 #include "ofi/base/cpr_ref.h"
-#include "ofi/domain/cpr_engine.h"
-#include "ofi/domain/cpr_pdom.h"
-#include "ofi/domain/cpr_progress.h"
-#include "ofi/queue/cpr_eq.h"
-#include "ofi/queue/cpr_wait.h"
 #include "util/list.h"
 
 struct cpr_fabric;
+struct dgram_over;
 
 struct cpr_domain {
 	struct fid_domain fid;

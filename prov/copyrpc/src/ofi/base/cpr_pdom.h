@@ -20,14 +20,14 @@
  *
  * Tested by test/unit/ofi/domain/test_cpr_pdom.c and test/stress/stress_pdoms.c.
  */
-#ifndef OFI_DOMAIN_CPR_PDOM_H
-#define OFI_DOMAIN_CPR_PDOM_H
+#ifndef OFI_BASE_CPR_PDOM_H
+#define OFI_BASE_CPR_PDOM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "core/core_dom.h"
-#include "ofi/domain/cpr_wakeup.h"
+#include "ofi/base/cpr_wakeup.h"
 
 struct cpr_cntr;
 struct cpr_domain;

@@ -6,8 +6,8 @@
  * one mutex, held only briefly. fi_getinfo takes opened objects from the list, and
  * fi_provider.cleanup takes the threads to stop.
  */
-#ifndef OFI_DOMAIN_CPR_FABRIC_H
-#define OFI_DOMAIN_CPR_FABRIC_H
+#ifndef OFI_BASE_CPR_FABRIC_H
+#define OFI_BASE_CPR_FABRIC_H
 
 #include <pthread.h>
 #include <rdma/fi_domain.h>
