@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Fixture of the tests of remote accesses: a pair and a region. Included by one file per test suite. */
+/* Fixture for tests of remote accesses: a pair and a region. One suite includes it. */
 #ifndef MR_FIXTURE_H
 #define MR_FIXTURE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Fixture of the tests of message calls: a pair with buffers. Included by one file per test suite. */
+/* Fixture for tests of message calls: a pair with buffers. One suite includes it. */
 #ifndef MSG_FIXTURE_H
 #define MSG_FIXTURE_H
 

@@ -78,6 +78,21 @@ static const char *cpr_fabric_name(const char *name)
 	return NULL;
 }
 
+static void cpr_fabric_init(struct cpr_fabric *fabric, const struct fi_fabric_attr *attr,
+			    const char *name, void *context)
+{
+	fabric->fid.fid.fclass = FI_CLASS_FABRIC;
+	fabric->fid.fid.context = context;
+	fabric->fid.fid.ops = &cpr_fabric_fi_ops;
+	fabric->fid.ops = &cpr_fabric_ops;
+	fabric->fid.api_version = attr->api_version;
+	fabric->name = name;
+	fabric->api_version = attr->api_version;
+	util_list_init(&fabric->domains);
+	util_list_init(&fabric->requests);
+	pthread_mutex_init(&fabric->request_lock, NULL);
+}
+
 int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *context)
 {
 	struct cpr_fabric *fabric;
@@ -94,16 +109,7 @@ int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *
 	fabric = calloc(1, sizeof(*fabric));
 	if (!fabric)
 		return -FI_ENOMEM;
-	fabric->fid.fid.fclass = FI_CLASS_FABRIC;
-	fabric->fid.fid.context = context;
-	fabric->fid.fid.ops = &cpr_fabric_fi_ops;
-	fabric->fid.ops = &cpr_fabric_ops;
-	fabric->fid.api_version = attr->api_version;
-	fabric->name = name;
-	fabric->api_version = attr->api_version;
-	util_list_init(&fabric->domains);
-	util_list_init(&fabric->requests);
-	pthread_mutex_init(&fabric->request_lock, NULL);
+	cpr_fabric_init(fabric, attr, name, context);
 	pthread_mutex_lock(&cpr_fabric_lock);
 	util_list_push_back(&cpr_fabric_list, &fabric->link);
 	pthread_mutex_unlock(&cpr_fabric_lock);

@@ -53,16 +53,8 @@ int cpr_ep_set_flags(struct cpr_ep *ep, uint64_t flags)
 	return 0;
 }
 
-int cpr_ep_alias(struct cpr_ep *ep, const struct fi_alias *arg)
+static int cpr_ep_alias_init(struct cpr_ep *alias, const struct cpr_ep *ep, uint64_t flags)
 {
-	struct cpr_ep *alias;
-	int ret = 0;
-
-	if (!ep->owner->is_enabled)
-		return -FI_EOPBADSTATE;
-	alias = calloc(1, sizeof(*alias));
-	if (!alias)
-		return -FI_ENOMEM;
 	cpr_ep_init_fid(alias, ep->fid.fid.context);
 	alias->owner = ep->owner;
 	alias->domain = ep->domain;
@@ -75,8 +67,20 @@ int cpr_ep_alias(struct cpr_ep *ep, const struct fi_alias *arg)
 	alias->rx_flags = ep->rx_flags;
 	cpr_ep_set_tx_flags(alias, ep->tx_flags);
 	alias->kind->pick_ops(alias);
-	if (arg->flags)
-		ret = cpr_ep_set_flags(alias, arg->flags);
+	return flags ? cpr_ep_set_flags(alias, flags) : 0;
+}
+
+int cpr_ep_alias(struct cpr_ep *ep, const struct fi_alias *arg)
+{
+	struct cpr_ep *alias;
+	int ret;
+
+	if (!ep->owner->is_enabled)
+		return -FI_EOPBADSTATE;
+	alias = calloc(1, sizeof(*alias));
+	if (!alias)
+		return -FI_ENOMEM;
+	ret = cpr_ep_alias_init(alias, ep, arg->flags);
 	if (ret) {
 		free(alias);
 		return ret;

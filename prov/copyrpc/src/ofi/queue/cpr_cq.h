@@ -35,7 +35,7 @@ struct cpr_cq {
 	struct cpr_wait wait;
 	struct cpr_ref refs; /* endpoints, poll sets */
 	enum fi_cq_wait_cond wait_cond;
-	bool blocks;   /* its wait object allows blocking calls */
+	bool blocks;   /* blocking calls are allowed */
 	bool has_data; /* format with buf and data */
 	struct cpr_domain *domain;
 };

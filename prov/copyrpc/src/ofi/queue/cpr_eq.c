@@ -375,6 +375,13 @@ void cpr_eq_detach(struct cpr_eq_user *user)
 	cpr_ref_put(&eq->refs);
 }
 
+static void cpr_eq_free(struct cpr_eq *eq)
+{
+	pthread_mutex_destroy(&eq->bind_lock);
+	pthread_mutex_destroy(&eq->lock);
+	free(eq);
+}
+
 static int cpr_eq_close(struct fid *fid)
 {
 	struct cpr_eq *eq = cpr_eq_of(fid);
@@ -386,10 +393,8 @@ static int cpr_eq_close(struct fid *fid)
 		cpr_eq_event_drop(UTIL_CONTAINER_OF(first, struct cpr_eq_event, link));
 	free(eq->err_data);
 	cpr_waitset_close_member(&eq->wait);
-	pthread_mutex_destroy(&eq->bind_lock);
-	pthread_mutex_destroy(&eq->lock);
 	cpr_ref_put(&eq->fabric->refs);
-	free(eq);
+	cpr_eq_free(eq);
 	return 0;
 }
 
@@ -428,6 +433,20 @@ static int cpr_eq_check(const struct fi_eq_attr *attr)
 	return attr->flags & ~(FI_WRITE | FI_AFFINITY) ? -FI_ENOSYS : 0;
 }
 
+static int cpr_eq_init(struct cpr_eq *eq, const struct fi_eq_attr *attr, void *context)
+{
+	eq->fid.fid.fclass = FI_CLASS_EQ;
+	eq->fid.fid.context = context;
+	eq->fid.fid.ops = &cpr_eq_fi_ops;
+	eq->fid.ops = &cpr_eq_ops;
+	eq->may_write = attr->flags & FI_WRITE;
+	util_list_init(&eq->events);
+	util_list_init(&eq->users);
+	pthread_mutex_init(&eq->lock, NULL);
+	pthread_mutex_init(&eq->bind_lock, NULL);
+	return cpr_waitset_open_member(&eq->wait, attr->wait_obj, attr->wait_set, &eq->fid.fid);
+}
+
 int cpr_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **out,
 		void *context)
 {
@@ -439,20 +458,9 @@ int cpr_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_e
 	eq = calloc(1, sizeof(*eq));
 	if (!eq)
 		return -FI_ENOMEM;
-	eq->fid.fid.fclass = FI_CLASS_EQ;
-	eq->fid.fid.context = context;
-	eq->fid.fid.ops = &cpr_eq_fi_ops;
-	eq->fid.ops = &cpr_eq_ops;
-	eq->may_write = attr->flags & FI_WRITE;
-	pthread_mutex_init(&eq->lock, NULL);
-	pthread_mutex_init(&eq->bind_lock, NULL);
-	util_list_init(&eq->events);
-	util_list_init(&eq->users);
-	ret = cpr_waitset_open_member(&eq->wait, attr->wait_obj, attr->wait_set, &eq->fid.fid);
+	ret = cpr_eq_init(eq, attr, context);
 	if (ret) {
-		pthread_mutex_destroy(&eq->bind_lock);
-		pthread_mutex_destroy(&eq->lock);
-		free(eq);
+		cpr_eq_free(eq);
 		return ret;
 	}
 	eq->fabric = cpr_fabric_of(fabric);

@@ -347,6 +347,19 @@ static int cpr_wait_yield(struct cpr_member *member, struct cpr_pdom **pdom,
 	return over ? -FI_EAGAIN : 0;
 }
 
+/*
+ * Drains the eventfd if the thread sleeps alone. Drained by one of several sleepers, an event would
+ * be missed by the others; those find it full, look, and nap.
+ */
+static void cpr_wait_drain_if_single(struct cpr_wait *wait, struct cpr_member *member,
+				     struct cpr_pdom **pdom, const struct cpr_wait_call *call)
+{
+	if (!wait->sleepers)
+		cpr_wait_drain(wait);
+	else if (call->looks > 1)
+		cpr_wait_nap(member, pdom, CPR_WAIT_NAP_MS);
+}
+
 int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *member, struct cpr_pdom **pdom,
 		   struct cpr_wait_call *call)
 {
@@ -365,14 +378,7 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *member, struct cpr_
 	fd = cpr_wait_fd(wait);
 	if (fd < 0)
 		return fd;
-	/*
-	 * A thread that sleeps alone drains the eventfd. Drained by one of several sleepers, an
-	 * event would be missed by the others; those find it full, look, and nap.
-	 */
-	if (!wait->sleepers)
-		cpr_wait_drain(wait);
-	else if (call->looks > 1)
-		cpr_wait_nap(member, pdom, CPR_WAIT_NAP_MS);
+	cpr_wait_drain_if_single(wait, member, pdom, call);
 	/* A signal before the drain wakes no sleeper and must be seen here. */
 	if (__atomic_load_n(&wait->signals, __ATOMIC_SEQ_CST) != call->signals)
 		return 0;

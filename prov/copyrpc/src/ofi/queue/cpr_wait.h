@@ -16,8 +16,7 @@
  *
  * notify is called once and removes itself, so completions make no system calls. All fields but
  * `signals` are under the lock of the queue's progress domain. A sleeping thread does not hold it;
- * if the queue moves or its progress domain is merged meanwhile, the thread is woken and looks
- * there.
+ * if the queue moves or its progress domain is merged meanwhile, the thread is woken.
  *
  * FI_WAIT_POLLFD returns the descriptor in an array. Under FI_WAIT_YIELD no thread sleeps.
  * FI_WAIT_MUTEX_COND is refused: a peer cannot signal a condition variable. A wait set
