@@ -7,25 +7,14 @@
 #include "ring/ring_call.h"
 #include "support/ring_pair.h"
 #include "support/rng.h"
+#include "support/up_count.h"
 
 #define LATE_TURNS 5000000u
 
 static struct ring_pair pair;
 static struct ring_end *a, *b;
 static uint64_t arrived;
-static unsigned acked_cnt, msg_cnt, sent_cnt;
-
-static enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				    uint32_t len, core_retain_t retain)
-{
-	(void)chan;
-	(void)op;
-	(void)data;
-	(void)len;
-	(void)retain;
-	msg_cnt++;
-	return CORE_RX_DONE;
-}
+static unsigned acked_cnt, sent_cnt;
 
 static void see_arrived(struct core_chan *chan, uint64_t pos)
 {
@@ -35,16 +24,10 @@ static void see_arrived(struct core_chan *chan, uint64_t pos)
 	acked_cnt++;
 }
 
-static void see_down(struct core_chan *chan, int err)
-{
-	(void)chan;
-	(void)err;
-}
-
 static const struct core_upcalls upcalls = {
-	.on_msg = see_msg,
+	.on_msg = up_count_msg,
 	.on_acked = see_arrived,
-	.on_down = see_down,
+	.on_down = up_count_down,
 };
 
 static void start(void)
@@ -57,7 +40,7 @@ static void start(void)
 	b = &pair.end[1];
 	a->dev.eager = b->dev.eager = true;
 	a->dev.sq_len = b->dev.sq_len = 1000;
-	arrived = acked_cnt = msg_cnt = 0;
+	arrived = acked_cnt = up_count.msg_cnt = 0;
 }
 
 /** Sends like core: sets `awaited` and calls await. */
@@ -263,7 +246,7 @@ Test(ring_ack, a_closing_end_first_advertises_received_bytes)
 	start();
 	pos = post(a, 0);
 	ring_end_progress(b);
-	cr_assert_eq(msg_cnt, 1);
+	cr_assert_eq(up_count.msg_cnt, 1);
 	while (b->conn.eng.chan.ops->is_busy(&b->conn.eng.chan)) {
 		ring_end_progress(b);
 		ring_end_progress(a);

@@ -6,36 +6,17 @@
 #include "ring/ring_rx.h"
 #include "ring/ring_call.h"
 #include "support/ring_pair.h"
+#include "support/up_count.h"
 
 static struct ring_pair pair;
 static struct ring_conn *conn;
-static unsigned down_cnt;
-static int down_err;
-
-static void see_down(struct core_chan *chan, int err)
-{
-	(void)chan;
-	down_cnt++;
-	down_err = err;
-}
-
-static enum core_rx_verdict hold_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				     uint32_t len, core_retain_t retain)
-{
-	(void)chan;
-	(void)op;
-	(void)data;
-	(void)len;
-	(void)retain;
-	return CORE_RX_RETAIN;
-}
-
-static const struct core_upcalls upcalls = { .on_msg = hold_msg, .on_down = see_down };
+static const struct core_upcalls upcalls = { .on_msg = up_count_msg, .on_down = up_count_down };
 
 static void start(bool direct, uint64_t rx0, uint64_t rx1)
 {
 	const struct ring_pair_cfg cfg = { .direct = direct, .rx_len = { rx0, rx1 }, .seed = 1 };
 
+	up_count.verdict = CORE_RX_RETAIN;
 	ring_pair_init(&pair, &cfg, &upcalls);
 	pair.end[0].dev.eager = pair.end[1].dev.eager = true;
 	conn = &pair.end[0].conn;
@@ -119,11 +100,11 @@ Test(ring_conn, a_failure_is_reported_to_core_once)
 	start(true, 1024, 1024);
 	ring_conn_fail_cold(conn, -FI_EIO, "first");
 	ring_conn_fail_cold(conn, -FI_EOTHER, "second");
-	cr_expect_eq(down_cnt, 0, "not in the middle of something");
+	cr_expect_eq(up_count.down_cnt, 0, "not in the middle of something");
 	ring_end_progress(&pair.end[0]);
 	ring_end_progress(&pair.end[0]);
-	cr_expect_eq(down_cnt, 1);
-	cr_expect_eq(down_err, -FI_EIO);
+	cr_expect_eq(up_count.down_cnt, 1);
+	cr_expect_eq(up_count.down_err, -FI_EIO);
 	ring_pair_fini(&pair);
 }
 
@@ -156,7 +137,7 @@ Test(ring_conn, a_failed_connection_sends_nothing)
 	writes = pair.end[0].dev.write_cnt;
 	ring_conn_fail_cold(conn, -FI_EIO, "test");
 	ring_end_progress(&pair.end[0]);
-	cr_assert_eq(down_cnt, 1);
+	cr_assert_eq(up_count.down_cnt, 1);
 	/*
 	 * Releases everything retained: the peer would have to be notified, if it were still there.
 	 */

@@ -6,43 +6,14 @@
 
 #include "ring/ring_rx.h"
 #include "support/ring_pair.h"
+#include "support/up_count.h"
 
 static struct ring_pair pair;
 static struct ring_end *a, *b;
-static unsigned msg_cnt, get_cnt, down_cnt;
-static int down_err;
-static struct core_get *seen_get;
-
-static enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				    uint32_t len, core_retain_t retain)
-{
-	(void)chan;
-	(void)op;
-	(void)data;
-	(void)len;
-	(void)retain;
-	msg_cnt++;
-	return CORE_RX_DONE;
-}
-
-static void see_get(struct core_chan *chan, struct core_get *get)
-{
-	(void)chan;
-	get_cnt++;
-	seen_get = get;
-}
-
-static void see_down(struct core_chan *chan, int err)
-{
-	(void)chan;
-	down_cnt++;
-	down_err = err;
-}
-
 static const struct core_upcalls upcalls = {
-	.on_msg = see_msg,
-	.on_get_done = see_get,
-	.on_down = see_down,
+	.on_msg = up_count_msg,
+	.on_get_done = up_count_get,
+	.on_down = up_count_down,
 };
 
 static void start(bool direct, uint64_t len)
@@ -73,9 +44,9 @@ Test(ring_loop, one_progress_call_handles_a_bounded_number_of_batches)
 	for (i = 0; i < RING_LOOP_BUDGET + 10; i++)
 		cr_assert_eq(send_byte(a), 0);
 	ring_end_progress(b);
-	cr_expect_eq(msg_cnt, RING_LOOP_BUDGET);
+	cr_expect_eq(up_count.msg_cnt, RING_LOOP_BUDGET);
 	ring_end_progress(b);
-	cr_expect_eq(msg_cnt, RING_LOOP_BUDGET + 10);
+	cr_expect_eq(up_count.msg_cnt, RING_LOOP_BUDGET + 10);
 	ring_pair_fini(&pair);
 }
 
@@ -141,7 +112,7 @@ Test(ring_loop, an_invalid_consumer_word_fails_the_connection)
 	cr_expect_neq(send_byte(a), 0);
 	cr_expect_eq(a->conn.eng.err, -FI_EIO);
 	ring_end_progress(a);
-	cr_expect_eq(down_cnt, 1);
+	cr_expect_eq(up_count.down_cnt, 1);
 	ring_pair_fini(&pair);
 }
 
@@ -166,7 +137,7 @@ Test(ring_loop, a_get_may_end_at_once)
 	cr_expect_eq(get.status, 0);
 	cr_expect_str_eq(to, "bytes");
 	ring_end_progress(a);
-	cr_expect_eq(get_cnt, 0);
+	cr_expect_eq(up_count.get_cnt, 0);
 	ring_pair_fini(&pair);
 }
 
@@ -190,8 +161,8 @@ Test(ring_loop, a_get_may_end_later)
 	cr_expect_eq(get_bytes(to, "bytes", 6, &get), 0);
 	scribble();
 	ring_end_progress(a);
-	cr_expect_eq(get_cnt, 1);
-	cr_expect_eq(seen_get, &get);
+	cr_expect_eq(up_count.get_cnt, 1);
+	cr_expect_eq(up_count.get, &get);
 	cr_expect_eq(get.status, 0);
 	cr_expect_str_eq(to, "bytes");
 	ring_pair_fini(&pair);
@@ -202,8 +173,8 @@ Test(ring_loop, a_dead_link_fails_its_connection_with_its_status)
 	start(true, 1024);
 	fake_link_of(a->link)->down = -FI_ECONNRESET;
 	ring_end_progress(a);
-	cr_expect_eq(down_cnt, 1);
-	cr_expect_eq(down_err, -FI_ECONNRESET);
+	cr_expect_eq(up_count.down_cnt, 1);
+	cr_expect_eq(up_count.down_err, -FI_ECONNRESET);
 	ring_pair_fini(&pair);
 }
 
@@ -219,7 +190,7 @@ Test(ring_loop, a_dirty_connection_that_fails_is_not_flushed)
 	memcpy(b->link->tx_base, &bad, 24);
 	memcpy(fake_link_of(b->link)->image, &bad, 24);
 	ring_end_progress(a);
-	cr_expect_eq(down_cnt, 1);
+	cr_expect_eq(up_count.down_cnt, 1);
 	cr_expect_eq(a->dev.write_cnt, 0);
 	ring_pair_fini(&pair);
 }

@@ -9,54 +9,19 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "support/up_count.h"
 #include "unit/erpc/rx/forged.h"
 
-static enum core_rx_verdict refuse_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				       uint32_t len, core_retain_t retain)
-{
-	(void)chan;
-	(void)op;
-	(void)data;
-	(void)len;
-	(void)retain;
-	return CORE_RX_BAD;
-}
-
-static enum core_rx_verdict refuse_call(struct core_chan *chan, struct core_call_ref ref,
-					const uint8_t *data, uint32_t len, core_retain_t retain)
-{
-	(void)ref;
-	return refuse_msg(chan, 0, data, len, retain);
-}
-
-static unsigned replies;
-
-static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
-		     uint32_t len)
-{
-	(void)chan;
-	(void)context;
-	(void)status;
-	(void)data;
-	(void)len;
-	replies++;
-}
-
-static void on_acked(struct core_chan *chan, uint64_t pos)
-{
-	(void)chan;
-	(void)pos;
-}
-
 static const struct core_upcalls upcalls = {
-	.on_msg = refuse_msg,
-	.on_call = refuse_call,
-	.on_reply = on_reply,
-	.on_acked = on_acked,
+	.on_msg = up_count_msg,
+	.on_call = up_count_call,
+	.on_reply = up_count_reply,
+	.on_acked = up_count_acked,
 };
 
 static void join(void)
 {
+	up_count.verdict = CORE_RX_BAD;
 	forged_victim_open(&upcalls);
 }
 
@@ -160,7 +125,7 @@ Test(erpc_deliver, content_beyond_the_grant_fails_only_its_session, .init = forg
 	pkt = forged_victim_packet(ERPC_REPLY_SLOT, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 0, 0, 0, 8);
 	ends(pkt, "a message among replies");
-	cr_expect_eq(replies, 0);
+	cr_expect_eq(up_count.reply_cnt, 0);
 	forged_victim_close();
 	forged_check_traffic();
 }
@@ -191,7 +156,7 @@ Test(erpc_deliver, invalid_replies_fail_only_their_session, .init = forged_setup
 	join();
 	forged_record();
 	/* Finds the id of the first call: a valid reply to it is delivered. */
-	for (word = 0; !replies; word++) {
+	for (word = 0; !up_count.reply_cnt; word++) {
 		struct packet pkt = reply_packet(8, word, 8, 1);
 
 		cr_assert_lt(word, 1000);
@@ -203,9 +168,9 @@ Test(erpc_deliver, invalid_replies_fail_only_their_session, .init = forged_setup
 	word--;
 	ends(reply_packet(8, word, 9, 1), "a reply beyond its maximum size");
 	ends(reply_packet(8, word + 1, 8, 1), "a reply to another call");
-	cr_expect_eq(replies, 1);
+	cr_expect_eq(up_count.reply_cnt, 1);
 	ends(reply_packet(8, word, 8, 2), "a reply that comes twice");
-	cr_expect_eq(replies, 2);
+	cr_expect_eq(up_count.reply_cnt, 2);
 	forged_victim_close();
 	forged_pair.net.hook = NULL;
 	forged_check_traffic();
@@ -230,7 +195,7 @@ static enum core_rx_verdict record(struct core_chan *chan, uint32_t op, const ui
 	return CORE_RX_DONE;
 }
 
-static const struct core_upcalls recording = { .on_msg = record, .on_acked = on_acked };
+static const struct core_upcalls recording = { .on_msg = record, .on_acked = up_count_acked };
 
 /** Returns batch `seq` with one message of operation `op`. */
 static struct packet batch_of(uint32_t slot, uint32_t seq, uint32_t op)
