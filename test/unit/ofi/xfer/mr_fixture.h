@@ -10,15 +10,6 @@
 static struct ofi_pair p;
 static struct fid_mr *mr;
 
-static void open_with(const struct ofi_options *opts);
-
-static void setup(void)
-{
-	struct ofi_options opts = { 0 };
-
-	open_with(&opts);
-}
-
 static void close_pair(void)
 {
 	if (mr)

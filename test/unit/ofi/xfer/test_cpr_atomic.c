@@ -35,6 +35,13 @@ static void open_with(const struct ofi_options *opts)
 		     0);
 }
 
+static void setup(void)
+{
+	struct ofi_options opts = { 0 };
+
+	open_with(&opts);
+}
+
 static void teardown(void)
 {
 	close_pair();

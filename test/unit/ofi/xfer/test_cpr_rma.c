@@ -25,6 +25,13 @@ static void open_with(const struct ofi_options *opts)
 	region(FI_REMOTE_READ | FI_REMOTE_WRITE);
 }
 
+static void setup(void)
+{
+	struct ofi_options opts = { 0 };
+
+	open_with(&opts);
+}
+
 static void teardown(void)
 {
 	close_pair();
