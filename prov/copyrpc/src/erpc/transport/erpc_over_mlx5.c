@@ -12,5 +12,18 @@ static int erpc_mlx5_probe(struct dev_about *about)
 	return m5_dev_ops.probe ? m5_dev_ops.probe(about) : 0;
 }
 
-ERPC_TRANSPORT(mlx5, WIRE_CM_PATH_UD, erpc_mlx5_probe, .dgram = &m5_dgram_ops, .dev = &m5_dev_ops,
-	       .rx_cnt = 2048, .tx_cnt = 256, .link_rate = ERPC_MLX5_RATE);
+static const struct erpc_transport_dev erpc_mlx5_dev = {
+	.dgram = &m5_dgram_ops,
+	.dev = &m5_dev_ops,
+	.rx_cnt = 2048,
+	.tx_cnt = 256,
+	.link_rate = ERPC_MLX5_RATE,
+};
+
+static int erpc_mlx5_open(struct eng_transport *transport)
+{
+	return erpc_transport_open(transport, &erpc_mlx5_dev);
+}
+
+const struct eng_transport_ops erpc_transport_mlx5 =
+	ERPC_TRANSPORT_OPS(WIRE_CM_PATH_UD, "mlx5", erpc_mlx5_probe, erpc_mlx5_open);

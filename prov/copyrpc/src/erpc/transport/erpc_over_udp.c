@@ -10,5 +10,17 @@
 #include "erpc/transport/erpc_transport.h"
 #include "wire/wire_cm.h"
 
-ERPC_TRANSPORT(udp, WIRE_CM_PATH_UDP, NULL, .dgram = &udp_dgram_ops, .rx_cnt = 1024, .tx_cnt = 256,
-	       .host_ns = 300000);
+static const struct erpc_transport_dev erpc_udp_dev = {
+	.dgram = &udp_dgram_ops,
+	.rx_cnt = 1024,
+	.tx_cnt = 256,
+	.host_ns = 300000,
+};
+
+static int erpc_udp_open(struct eng_transport *transport)
+{
+	return erpc_transport_open(transport, &erpc_udp_dev);
+}
+
+const struct eng_transport_ops erpc_transport_udp =
+	ERPC_TRANSPORT_OPS(WIRE_CM_PATH_UDP, "udp", NULL, erpc_udp_open);

@@ -12,5 +12,18 @@ static int erpc_verbs_probe(struct dev_about *about)
 	return vb_dev_ops.probe ? vb_dev_ops.probe(about) : 0;
 }
 
-ERPC_TRANSPORT(verbs, WIRE_CM_PATH_UD, erpc_verbs_probe, .dgram = &vb_dgram_ops, .dev = &vb_dev_ops,
-	       .rx_cnt = 2048, .tx_cnt = 256, .link_rate = ERPC_VERBS_RATE);
+static const struct erpc_transport_dev erpc_verbs_dev = {
+	.dgram = &vb_dgram_ops,
+	.dev = &vb_dev_ops,
+	.rx_cnt = 2048,
+	.tx_cnt = 256,
+	.link_rate = ERPC_VERBS_RATE,
+};
+
+static int erpc_verbs_open(struct eng_transport *transport)
+{
+	return erpc_transport_open(transport, &erpc_verbs_dev);
+}
+
+const struct eng_transport_ops erpc_transport_verbs =
+	ERPC_TRANSPORT_OPS(WIRE_CM_PATH_UD, "verbs", erpc_verbs_probe, erpc_verbs_open);

@@ -73,37 +73,19 @@ int erpc_transport_wait_fd(struct eng_transport *eng);
 int erpc_transport_arm(struct eng_transport *eng);
 void erpc_transport_disarm(struct eng_transport *eng);
 
-/**
- * Defines `const struct eng_transport_ops erpc_transport_<kind>` over a struct erpc_transport_dev.
- */
-#define ERPC_TRANSPORT(kind, path_bit, probe_op, ...)                                              \
-	static const struct erpc_transport_dev erpc_transport_##kind##_dev = { __VA_ARGS__ };      \
-	static int erpc_transport_##kind##_open(struct eng_transport *transport)                   \
+/** Initialiser of a transport's operations: all are shared but these four. */
+#define ERPC_TRANSPORT_OPS(path_bit, transport_name, probe_op, open_op)                            \
 	{                                                                                          \
-		return erpc_transport_open(transport, &erpc_transport_##kind##_dev);               \
-	}                                                                                          \
-	const struct eng_transport_ops erpc_transport_##kind = {                                   \
-		.path = (path_bit),                                                                \
-		.name = #kind,                                                                     \
-		.probe = (probe_op),                                                               \
-		.open = erpc_transport_##kind##_open,                                              \
-		.close = erpc_transport_close,                                                     \
-		.ep_open = erpc_transport_ep_open,                                                 \
-		.ep_close = erpc_transport_ep_close,                                               \
-		.prepare = erpc_transport_prepare,                                                 \
-		.aim = erpc_transport_aim,                                                         \
-		.establish = erpc_transport_establish,                                             \
-		.attach = erpc_transport_attach,                                                   \
-		.last_rx_ns = erpc_transport_last_rx,                                              \
-		.drain = erpc_transport_drain,                                                     \
-		.end = erpc_transport_end,                                                         \
-		.stop = erpc_transport_stop,                                                       \
-		.free = erpc_transport_free,                                                       \
-		.poll = erpc_transport_poll,                                                       \
-		.flush = erpc_transport_flush,                                                     \
-		.progress = erpc_transport_progress,                                               \
-		.wait_fd = erpc_transport_wait_fd,                                                 \
-		.arm = erpc_transport_arm,                                                         \
+		.path = (path_bit), .name = (transport_name), .probe = (probe_op),                 \
+		.open = (open_op), .close = erpc_transport_close,                                  \
+		.ep_open = erpc_transport_ep_open, .ep_close = erpc_transport_ep_close,            \
+		.prepare = erpc_transport_prepare, .aim = erpc_transport_aim,                      \
+		.establish = erpc_transport_establish, .attach = erpc_transport_attach,            \
+		.last_rx_ns = erpc_transport_last_rx, .drain = erpc_transport_drain,               \
+		.end = erpc_transport_end, .stop = erpc_transport_stop,                            \
+		.free = erpc_transport_free, .poll = erpc_transport_poll,                          \
+		.flush = erpc_transport_flush, .progress = erpc_transport_progress,                \
+		.wait_fd = erpc_transport_wait_fd, .arm = erpc_transport_arm,                      \
 		.disarm = erpc_transport_disarm,                                                   \
 	}
 
