@@ -196,8 +196,8 @@ static int send_call(struct end *end, const struct core_frame *frame, uint32_t i
 	if (i == OPEN_MAX)
 		return -FI_EAGAIN;
 	end->calls[i] = item + 1;
-	ret = ring_tx_call(&shm_link_ops_inline, &flush_cfg, &end->conn, frame,
-			   item_allowance(item), &end->calls[i], 0);
+	ret = ring_call_frame(&shm_link_ops_inline, &flush_cfg, &end->conn, frame,
+			      item_allowance(item), &end->calls[i], 0);
 	if (ret)
 		end->calls[i] = 0;
 	else
@@ -218,8 +218,8 @@ static bool try_send(struct end *end)
 	fill(bytes, item, (uint32_t)frame.len);
 	ret = item_is_call(item)
 		      ? send_call(end, &frame, item)
-		      : ring_tx_send(&shm_link_ops_inline, &flush_cfg, &end->conn, &frame,
-				     rng_chance(&end->player->rng, 1, 4) ? CORE_SEND_MORE : 0);
+		      : ring_send_frame(&shm_link_ops_inline, &flush_cfg, &end->conn, &frame,
+					rng_chance(&end->player->rng, 1, 4) ? CORE_SEND_MORE : 0);
 	CHECK(!ret || ret == -FI_EAGAIN);
 	end->sent += !ret;
 	end->player->again += !!ret;
@@ -236,8 +236,7 @@ static void answer(struct end *end)
 
 	end->open[i] = end->open[--end->open_cnt];
 	fill(bytes, open.item, len);
-	CHECK(!ring_tx_reply(&shm_link_ops_inline, &flush_cfg, &end->conn, open.ref, &iov, 1, len,
-			     0));
+	CHECK(!ring_reply(&shm_link_ops_inline, &flush_cfg, &end->conn, open.ref, &iov, 1, len, 0));
 }
 
 static void release(struct end *end)
@@ -253,7 +252,7 @@ static void release(struct end *end)
 
 static void progress(struct player *p)
 {
-	ring_loop_progress(&shm_dev_ops_inline, &shm_link_ops_inline, &p->engine);
+	ring_rx_progress(&shm_dev_ops_inline, &shm_link_ops_inline, &p->engine);
 }
 
 static bool end_is_quiet(const struct end *end)

@@ -4,40 +4,65 @@
 
 #include <string.h>
 
-#include "ring/ring_over.h"
+#include "ring/ring_rx.h"
+#include "support/ring_pair_names.h"
 #include "wire/wire_cm.h"
 
 struct ring_flush_cfg ring_pair_flush = { .best_len = 4096,
 					  .cheap_signal = true,
 					  .reads_consumer = true };
 
-RING_OVER(pair_direct, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_direct_ops,
-	  ring_pair_flush);
-RING_OVER(pair_staged, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_staged_ops,
-	  ring_pair_flush);
+#define RING_NAME      "fake"
+#define RING_FLUSH_CFG ring_pair_flush
+#define RING_PATH      WIRE_CM_PATH_SHM
+#define RING_DEVICE    fake_dev_ops
+#define RING_DEV_OPS   fake_dev_ops
 
-RING_OVER(pair_late, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_late_ops,
-	  ring_pair_flush);
-RING_OVER(pair_nic, WIRE_CM_PATH_NIC, fake_nic_ops, fake_nic_ops, fake_link_staged_ops,
-	  ring_pair_flush);
+#define RING_PAIR_KIND ring_pair_direct
+#define RING_LINK_OPS  fake_link_direct_ops
+#include "ring/ring_template.h"
+#undef RING_PAIR_KIND
+#undef RING_LINK_OPS
+
+#define RING_PAIR_KIND ring_pair_staged
+#define RING_LINK_OPS  fake_link_staged_ops
+#include "ring/ring_template.h"
+#undef RING_PAIR_KIND
+#undef RING_LINK_OPS
+
+#define RING_PAIR_KIND ring_pair_late
+#define RING_LINK_OPS  fake_link_late_ops
+#include "ring/ring_template.h"
+#undef RING_PAIR_KIND
+#undef RING_LINK_OPS
+
+#undef RING_PATH
+#undef RING_DEVICE
+#undef RING_DEV_OPS
+#define RING_PATH      WIRE_CM_PATH_NIC
+#define RING_DEVICE    fake_nic_ops
+#define RING_DEV_OPS   fake_nic_ops
+#define RING_PAIR_KIND ring_pair_nic
+#define RING_LINK_OPS  fake_link_staged_ops
+#include "ring/ring_template.h"
 
 const struct eng_transports ring_pair_transports_nic = { .cnt = 1,
-							 .ops = { &ring_transport_pair_nic } };
+							 .ops = { &ring_pair_nic_transport } };
 const struct eng_transports ring_pair_transports_both = {
-	.cnt = 2, .ops = { &ring_transport_pair_direct, &ring_transport_pair_nic }
+	.cnt = 2, .ops = { &ring_pair_direct_transport, &ring_pair_nic_transport }
 };
 
 int ring_pair_engine_open(const struct core_upcalls *up, struct core_engine **engine)
 {
 	static const struct eng_transports transports = { .cnt = 1,
-							  .ops = { &ring_transport_pair_direct } };
+							  .ops = { &ring_pair_direct_transport } };
 
 	return eng_open(&transports, up, engine);
 }
 
 void ring_pair_engine_progress(struct core_engine *engine)
 {
-	ring_loop_progress(&fake_dev_ops, &fake_link_direct_ops, engine);
+	ring_rx_progress(&fake_dev_ops, &fake_link_direct_ops, engine);
 }
 
 uint64_t ring_pair_grant(uint64_t announced, uint64_t len)
@@ -73,9 +98,9 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 	struct ring_transport *transport = ring_transport_of(eng_transport_at(engine, 0));
 
 	transport->eng.engine = engine;
-	transport->eng.ops = cfg->direct ? &ring_transport_pair_direct
-			     : cfg->ack  ? &ring_transport_pair_late
-					 : &ring_transport_pair_staged;
+	transport->eng.ops = cfg->direct ? &ring_pair_direct_transport
+			     : cfg->ack  ? &ring_pair_late_transport
+					 : &ring_pair_staged_transport;
 	transport->chan_ops = cfg->direct ? &ring_pair_direct_chan_ops
 			      : cfg->ack  ? &ring_pair_late_chan_ops
 					  : &ring_pair_staged_chan_ops;
@@ -140,7 +165,7 @@ void ring_end_progress(struct ring_end *end)
 					 : end->dev.late ? &fake_link_late_ops
 							 : &fake_link_staged_ops;
 
-	ring_loop_progress(&fake_dev_ops, ops, &end->engine);
+	ring_rx_progress(&fake_dev_ops, ops, &end->engine);
 }
 
 static enum core_rx_verdict ring_deaf_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,

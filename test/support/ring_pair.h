@@ -3,7 +3,7 @@
  * Two ring connections back to back over a pair of fake links, without an engine around them.
  *
  * Provides the parts of an engine that ring/ needs: the two lists, the device, the up-calls.
- * Channel ops and progress call are compiled over the fake devices like in ring_over_shm.c, with a
+ * Channel ops and progress call are compiled over the fake devices like in ring_shm.c, with a
  * flush policy that the test sets.
  *
  * Owner: the test, one thread. Used by test/unit/ring.
@@ -14,15 +14,15 @@
 #include "support/fake_link.h"
 #include "engine/eng_engine.h"
 #include "ring/ring_conn.h"
-#include "ring/ring_policy.h"
+#include "ring/ring_flush.h"
 #include "ring/ring_transport.h"
 
 /** Flush policy of both instantiations, and the instantiations. */
 extern struct ring_flush_cfg ring_pair_flush;
-extern const struct eng_transport_ops ring_transport_pair_direct;
-extern const struct eng_transport_ops ring_transport_pair_staged;
-extern const struct eng_transport_ops ring_transport_pair_late;
-extern const struct eng_transport_ops ring_transport_pair_nic;
+extern const struct eng_transport_ops ring_pair_direct_transport;
+extern const struct eng_transport_ops ring_pair_staged_transport;
+extern const struct eng_transport_ops ring_pair_late_transport;
+extern const struct eng_transport_ops ring_pair_nic_transport;
 
 /** Transports for eng_open: the fake NIC alone, and behind the direct device. */
 extern const struct eng_transports ring_pair_transports_nic;

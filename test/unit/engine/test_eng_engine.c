@@ -9,7 +9,7 @@
 #include "support/ring_pair.h"
 #include "util/param.h"
 
-static const struct eng_transports direct = { .cnt = 1, .ops = { &ring_transport_pair_direct } };
+static const struct eng_transports direct = { .cnt = 1, .ops = { &ring_pair_direct_transport } };
 
 static struct eng_transport *transport_of(const struct whole *w)
 {
@@ -54,7 +54,7 @@ Test(eng_engine, an_endpoint_may_close_in_the_middle_of_a_handshake, .timeout = 
 Test(eng_engine, engines_on_a_nic_connect_by_datagrams, .timeout = 200)
 {
 	wholes_meet(&ring_pair_transports_nic, &ring_pair_transports_nic);
-	cr_expect_eq(transport_of(&wholes[0])->ops, &ring_transport_pair_nic);
+	cr_expect_eq(transport_of(&wholes[0])->ops, &ring_pair_nic_transport);
 	send_and_see(&wholes[0], &wholes[1]);
 	send_and_see(&wholes[1], &wholes[0]);
 	whole_close_chan(&wholes[0]);

@@ -2,7 +2,7 @@
 /* Flush policy, row by row. (ring_flush.h) */
 #include <criterion/criterion.h>
 
-#include "ring/ring_policy.h"
+#include "ring/ring_flush.h"
 
 static const struct ring_flush_cfg doorbell = { .best_len = 512, .cheap_signal = false };
 static const struct ring_flush_cfg store = { .best_len = 512, .cheap_signal = true };

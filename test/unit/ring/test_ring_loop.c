@@ -41,12 +41,12 @@ Test(ring_loop, one_progress_call_handles_a_bounded_number_of_batches)
 	unsigned i;
 
 	start(true, 65536);
-	for (i = 0; i < RING_LOOP_BUDGET + 10; i++)
+	for (i = 0; i < RING_RX_BUDGET + 10; i++)
 		cr_assert_eq(send_byte(a), 0);
 	ring_end_progress(b);
-	cr_expect_eq(up_count.msg_cnt, RING_LOOP_BUDGET);
+	cr_expect_eq(up_count.msg_cnt, RING_RX_BUDGET);
 	ring_end_progress(b);
-	cr_expect_eq(up_count.msg_cnt, RING_LOOP_BUDGET + 10);
+	cr_expect_eq(up_count.msg_cnt, RING_RX_BUDGET + 10);
 	ring_pair_fini(&pair);
 }
 

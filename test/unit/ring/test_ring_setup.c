@@ -31,7 +31,7 @@ static void side_init(struct side *s)
 	memset(s, 0, sizeof(*s));
 	fake_dev_init(&s->dev, true, 1);
 	transport = ring_transport_of(eng_transport_at(&s->engine, 0));
-	transport->eng.ops = &ring_transport_pair_direct;
+	transport->eng.ops = &ring_pair_direct_transport;
 	transport->eng.engine = &s->engine;
 	transport->dev_ops = &fake_dev_ops;
 	transport->dev = fake_dev_of(&s->dev);

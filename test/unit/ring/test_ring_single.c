@@ -150,7 +150,7 @@ Test(ring_single, a_due_grant_takes_the_general_case)
 	start_looking(4096);
 	ring_end_progress(b);
 	a->conn.tx.flow.granted -= 32;
-	a->conn.tx.single_room = ring_tx_single_room(&a->conn);
+	a->conn.tx.single_room = ring_flush_single_room(&a->conn);
 	cr_expect_eq(a->conn.tx.single_room, 0);
 	cr_assert_eq(send_8(0), 0);
 	cr_expect_eq(meta_at(a, 2 * TAKEN).credit_grant, 32);

@@ -88,7 +88,7 @@ Test(ring_tx_close, metadata_carries_what_exceeds_the_immediate)
 	cr_assert_eq(send_len(a, 1, CORE_SEND_NOW), 0);
 	cr_expect_eq(on_wire(a, 1).imm, 2, "the advance exceeds the immediate");
 	cr_expect_eq(meta_at(a, 64).consumer_pos, a->conn.rx.consumer);
-	cr_assert(ring_tx_credit_only(&fake_link_late_ops, &a->conn));
+	cr_assert(ring_flush_credit_only(&fake_link_late_ops, &a->conn));
 	cr_expect_eq(on_wire(a, 2).imm, 1, "no message");
 	ring_pair_fini(&pair);
 }

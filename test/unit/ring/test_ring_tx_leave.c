@@ -190,7 +190,7 @@ Test(ring_tx_leave, at_the_end_of_a_lap_a_marker_advertises)
 	start(true, 1024);
 	move_to(1024 - 32);
 	a->conn.rx.consumer = 512;
-	cr_expect(ring_tx_credit_only(&fake_link_direct_ops, &a->conn));
+	cr_expect(ring_flush_credit_only(&fake_link_direct_ops, &a->conn));
 	cr_expect_eq(a->conn.tx.flow.producer, 1024);
 	cr_expect_eq(meta_at(a, 992).message_count, WIRE_COUNT_WRAP);
 	cr_expect_eq(meta_at(a, 992).consumer_pos, 512);

@@ -43,6 +43,11 @@ void ring_ack_watch(struct ring_conn *conn)
 	util_list_push_back(&transport->unacked, &ack->link);
 }
 
+void ring_ack_await(struct core_chan *chan)
+{
+	ring_ack_watch(ring_conn_of(chan));
+}
+
 static void ring_ack_placed(struct ring_conn *conn, uint64_t pos)
 {
 	if ((int64_t)(pos - conn->tx.placed) > 0)

@@ -58,6 +58,9 @@ void ring_ack_advance(struct ring_conn *conn);
 /** Watches the batch just posted: its arrival is awaited and no ack was requested for it. */
 void ring_ack_watch(struct ring_conn *conn);
 
+/** Implements core_chan_ops.await. */
+void ring_ack_await(struct core_chan *chan);
+
 /**
  * Decides whether the batch that leaves now is posted with an ack. The first message of a burst
  * that leaves at once, ahead of the others, is not: their ack covers it. This holds once; if the

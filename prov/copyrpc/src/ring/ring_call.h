@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Calls and responses: core_chan_ops.call, call_buf, call_room, reply and its variants
- * (docs/ring-protocol.md, section 5). Called by core through the functions of ring_over.h.
+ * (docs/ring-protocol.md, section 5). Called by core through the functions of ring_template.h.
  *
  * A call takes credit, granted by the peer, and ring space; both are checked before anything is
  * written. A response needs neither: its space was reserved with the credit. The hot path of both, one
@@ -14,17 +14,15 @@
 
 #include "ring/ring_rx.h"
 #include "ring/ring_send.h"
-#include "util/bits.h"
 
 #define RING_CALL_WORD_LEN 4u /* Bytes of the operation word, the first of a call's payload */
 
 /**
  * Returns true if a call or response can be appended to a deferred batch that stays deferred.
- * Unlike ring_tx_may_append, the caller knows whether FI_MORE is set.
+ * Unlike ring_send_may_append, the caller knows whether FI_MORE is set.
  */
-static inline bool ring_tx_may_append_call(const struct ring_tx *tx,
-					   const struct ring_flush_cfg *cfg, uint32_t span,
-					   unsigned flags)
+static inline bool ring_call_may_append(const struct ring_tx *tx, const struct ring_flush_cfg *cfg,
+					uint32_t span, unsigned flags)
 {
 	return tx->flow.producer + span < tx->append_end &&
 	       ((flags & CORE_SEND_MORE) ||
@@ -53,7 +51,7 @@ UTIL_INLINE int ring_call_append(const struct ring_flush_cfg *cfg, struct ring_c
 	uint32_t resp_span = wire_msg_span(resp_max);
 	uint32_t id;
 
-	if (!ring_tx_may_append_call(tx, cfg, span, flags) ||
+	if (!ring_call_may_append(tx, cfg, span, flags) ||
 	    UTIL_UNLIKELY(tx->credit < resp_span + WIRE_META_LEN) ||
 	    UTIL_UNLIKELY(util_idmap_alloc(&conn->calls, context, &id)))
 		return -FI_EAGAIN;
@@ -72,7 +70,7 @@ UTIL_INLINE bool ring_call_single(const struct dev_link_ops *dev, const struct r
 	uint32_t id;
 
 	if (UTIL_UNLIKELY(conn->tx.credit < resp_span + WIRE_META_LEN) ||
-	    !ring_single_is(dev, cfg, conn, move, len, flags) ||
+	    !ring_single_applies(dev, cfg, conn, move, len, flags) ||
 	    UTIL_UNLIKELY(util_idmap_alloc(&conn->calls, context, &id)))
 		return false;
 	conn->tx.credit -= resp_span + WIRE_META_LEN;
@@ -98,7 +96,7 @@ UTIL_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct r
 
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return conn->eng.err;
-	ring_tx_end_packet(dev, cfg, conn, span);
+	ring_flush_end_packet(dev, cfg, conn, span);
 	if (UTIL_UNLIKELY(tx->credit < resp_span + WIRE_META_LEN) ||
 	    UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
 		return -FI_EAGAIN;
@@ -107,14 +105,14 @@ UTIL_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct r
 		return ret;
 	ring_tx_reserve(dev, conn, span);
 	ring_call_write(tx, id, op, buf, len, resp_span, span);
-	ring_tx_flush_by_policy(dev, cfg, conn, flags);
+	ring_flush_by_policy(dev, cfg, conn, flags);
 	return 0;
 }
 
 /** Implements core_chan_ops.call. The operation word is the first four bytes of the payload. */
-UTIL_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-			     struct ring_conn *conn, const struct core_frame *frame,
-			     uint32_t resp_max, void *context, unsigned flags)
+UTIL_INLINE int ring_call_frame(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+				struct ring_conn *conn, const struct core_frame *frame,
+				uint32_t resp_max, void *context, unsigned flags)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t len = (uint32_t)sizeof(frame->op) + frame->ext_len + (uint32_t)frame->len;
@@ -126,7 +124,7 @@ UTIL_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_f
 
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return conn->eng.err;
-	ring_tx_end_packet(dev, cfg, conn, span);
+	ring_flush_end_packet(dev, cfg, conn, span);
 	if (tx->credit < reserve || !ring_tx_admit(dev, conn, span))
 		return -FI_EAGAIN;
 	ret = util_idmap_alloc(&conn->calls, context, &hdr.call_id);
@@ -140,7 +138,7 @@ UTIL_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_f
 	tx->credit -= reserve;
 	ring_tx_reserve(dev, conn, span);
 	ring_tx_write(tx, hdr, span, &out);
-	ring_tx_flush_by_policy(dev, cfg, conn, flags);
+	ring_flush_by_policy(dev, cfg, conn, flags);
 	return 0;
 }
 
@@ -175,9 +173,9 @@ static inline void ring_call_release(struct ring_conn *conn, core_retain_t retai
 /**
  * Appends a response to a deferred batch that stays deferred. Returns false if nothing was done.
  */
-UTIL_INLINE bool ring_call_reply_append(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
-					struct core_call_ref ref, core_retain_t retain,
-					const void *buf, size_t len, unsigned flags)
+UTIL_INLINE bool ring_reply_append(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+				   struct core_call_ref ref, core_retain_t retain, const void *buf,
+				   size_t len, unsigned flags)
 {
 	/* Response: no maximum response size in the upper half */
 	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE;
@@ -185,7 +183,7 @@ UTIL_INLINE bool ring_call_reply_append(const struct ring_flush_cfg *cfg, struct
 	uint32_t reserve = wire_reservation(ref.resp_max);
 	struct ring_tx *tx = &conn->tx;
 
-	if (UTIL_UNLIKELY(len > ref.resp_max) || !ring_tx_may_append_call(tx, cfg, span, flags))
+	if (UTIL_UNLIKELY(len > ref.resp_max) || !ring_call_may_append(tx, cfg, span, flags))
 		return false;
 	assert(tx->flow.claimed >= reserve);
 	ring_tx_write_buf(tx, hdr, 0, 0, 0, buf, len, span);
@@ -200,10 +198,10 @@ UTIL_INLINE bool ring_call_reply_append(const struct ring_flush_cfg *cfg, struct
  * that it frees is granted again in the same batch: single_room reserves the space for that. The
  * same batch advertises the bytes of the call as released.
  */
-UTIL_INLINE bool ring_call_reply_single(const struct dev_link_ops *dev,
-					const struct ring_flush_cfg *cfg, struct ring_conn *conn,
-					struct core_call_ref ref, core_retain_t retain,
-					const void *buf, size_t len, unsigned flags)
+UTIL_INLINE bool ring_reply_single(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+				   struct ring_conn *conn, struct core_call_ref ref,
+				   core_retain_t retain, const void *buf, size_t len,
+				   unsigned flags)
 {
 	/* Response: no maximum response size in the upper half */
 	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE;
@@ -211,7 +209,8 @@ UTIL_INLINE bool ring_call_reply_single(const struct dev_link_ops *dev,
 	uint32_t reserve = wire_reservation(ref.resp_max);
 	uint64_t off;
 
-	if (UTIL_UNLIKELY(len > ref.resp_max) || !ring_single_is(dev, cfg, conn, move, len, flags))
+	if (UTIL_UNLIKELY(len > ref.resp_max) ||
+	    !ring_single_applies(dev, cfg, conn, move, len, flags))
 		return false;
 	assert(conn->tx.flow.claimed >= reserve);
 	conn->tx.flow.claimed -= reserve;
@@ -225,9 +224,9 @@ UTIL_INLINE bool ring_call_reply_single(const struct dev_link_ops *dev,
 }
 
 /** Implements core_chan_ops.reply. The space was reserved when the credit was granted. */
-UTIL_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-			      struct ring_conn *conn, struct core_call_ref ref,
-			      const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags)
+UTIL_INLINE int ring_reply(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+			   struct ring_conn *conn, struct core_call_ref ref,
+			   const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags)
 {
 	/* Response: no maximum response size in the upper half */
 	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE;
@@ -241,27 +240,27 @@ UTIL_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return 0; /* The caller of a failed connection receives no response */
 	assert(flow->claimed >= reserve);
-	joins = ring_tx_may_append_call(&conn->tx, cfg, span, flags);
+	joins = ring_call_may_append(&conn->tx, cfg, span, flags);
 	if (!joins) {
-		ring_tx_end_packet(dev, cfg, conn, span);
+		ring_flush_end_packet(dev, cfg, conn, span);
 		ring_tx_reserve(dev, conn, span);
 	}
 	ring_tx_write_reply(&conn->tx, hdr, iov, iov_cnt, (uint32_t)len, span);
 	flow->claimed -= reserve;
 	flow->granted -= reserve;
 	if (!joins)
-		ring_tx_flush_by_policy(dev, cfg, conn, flags);
+		ring_flush_by_policy(dev, cfg, conn, flags);
 	return 0;
 }
 
 /** Sends a response in the general case and releases the call's bytes. */
-UTIL_INLINE int ring_call_reply_general(const struct dev_link_ops *dev,
-					const struct ring_flush_cfg *cfg, struct ring_conn *conn,
-					struct core_call_ref ref, core_retain_t retain,
-					const void *buf, size_t len, unsigned flags)
+UTIL_INLINE int ring_reply_general(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+				   struct ring_conn *conn, struct core_call_ref ref,
+				   core_retain_t retain, const void *buf, size_t len,
+				   unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-	int ret = ring_tx_reply(dev, cfg, conn, ref, &iov, 1, len, flags);
+	int ret = ring_reply(dev, cfg, conn, ref, &iov, 1, len, flags);
 
 	if (UTIL_LIKELY(!ret))
 		ring_call_release(conn, retain);

@@ -60,7 +60,7 @@ void ring_life_drain(struct eng_conn *eng)
 		if (ev.kind == DEV_EV_IMM)
 			ring_rx_batch(ops, conn, ev.imm);
 		else
-			ring_loop_event_cold(conn, &ev);
+			ring_rx_event_cold(conn, &ev);
 	}
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Receive side of ring connections and progress: polling, parsing, validation, delivery and release
- * (docs/ring-protocol.md, section 7). Called by the engine's progress through ring_over.h.
+ * (docs/ring-protocol.md, section 7). Called by the engine's progress through ring_template.h.
  *
- * One progress call processes at most RING_LOOP_BUDGET events, each a whole batch, then the engine's
+ * One progress call processes at most RING_RX_BUDGET events, each a whole batch, then the engine's
  * events and failures if there are any (one load tells), then flushes the dirty connections. An idle
  * call costs one poll and two loads.
  *
@@ -22,7 +22,6 @@
 #include "ring/ring_bulk.h"
 #include "ring/ring_conn.h"
 #include "ring/ring_flush.h"
-#include "util/bits.h"
 
 /** Copies the metadata. Atomic loads keep the compiler from repeating them. */
 static inline struct wire_meta ring_rx_load_meta(const uint8_t *src)
@@ -62,7 +61,7 @@ static inline void ring_rx_release(struct ring_conn *conn)
 	rx->consumer = consumer;
 	/* Release: all loads of those bytes complete before the peer may overwrite them. */
 	__atomic_store_n(conn->link->consumer_word, consumer, __ATOMIC_RELEASE);
-	if (UTIL_UNLIKELY(ring_tx_control_due(conn)))
+	if (UTIL_UNLIKELY(ring_flush_control_due(conn)))
 		ring_conn_mark_dirty(conn);
 }
 
@@ -249,10 +248,10 @@ UTIL_INLINE void ring_rx_batch(const struct dev_link_ops *dev, struct ring_conn 
 	ring_rx_release(conn);
 }
 
-#define RING_LOOP_BUDGET 64u
+#define RING_RX_BUDGET 64u
 
 /** Handles the events that are not a batch. */
-static inline void ring_loop_event_cold(struct ring_conn *conn, const struct dev_event *ev)
+static inline void ring_rx_event_cold(struct ring_conn *conn, const struct dev_event *ev)
 {
 	switch (ev->kind) {
 	case DEV_EV_READ: ring_conn_read_done_cold(conn, ev->value); break;
@@ -263,22 +262,22 @@ static inline void ring_loop_event_cold(struct ring_conn *conn, const struct dev
 	}
 }
 
-UTIL_INLINE void ring_loop_flush_dirty(const struct dev_link_ops *link_ops,
-				       struct ring_transport *transport)
+UTIL_INLINE void ring_rx_flush_dirty(const struct dev_link_ops *link_ops,
+				     struct ring_transport *transport)
 {
 	struct util_list *it, *tmp;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->dirty) {
-		if (ring_tx_progress(link_ops, UTIL_CONTAINER_OF(it, struct ring_conn, dirty_link)))
+		if (ring_flush_dirty(link_ops, UTIL_CONTAINER_OF(it, struct ring_conn, dirty_link)))
 			util_list_remove(it);
 	}
 }
 
 /** Processes arrived events. Returns true if there may be more. */
-UTIL_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
-				struct ring_transport *transport)
+UTIL_INLINE bool ring_rx_poll(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
+			      struct ring_transport *transport)
 {
-	unsigned budget = RING_LOOP_BUDGET;
+	unsigned budget = RING_RX_BUDGET;
 	struct dev_event ev;
 
 	if (link_ops->write_imm_ack)
@@ -287,7 +286,7 @@ UTIL_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link
 		struct ring_conn *conn = ev.link->user;
 
 		if (UTIL_UNLIKELY(ev.kind != DEV_EV_IMM)) {
-			ring_loop_event_cold(conn, &ev);
+			ring_rx_event_cold(conn, &ev);
 		} else {
 			ring_rx_batch(link_ops, conn, ev.imm);
 			if (link_ops->write_imm_ack)
@@ -300,16 +299,16 @@ UTIL_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link
 }
 
 /** Runs the progress of an engine with this as first transport. */
-UTIL_INLINE void ring_loop_progress(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
-				    struct core_engine *engine)
+UTIL_INLINE void ring_rx_progress(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
+				  struct core_engine *engine)
 {
 	struct ring_transport *transport = ring_transport_of(eng_transport_at(engine, 0));
 
-	ring_loop_poll(dev, link_ops, transport);
+	ring_rx_poll(dev, link_ops, transport);
 	if (UTIL_UNLIKELY(eng_has_attention(engine)))
 		eng_progress_cold(engine);
 	if (UTIL_UNLIKELY(transport->dirty.next != &transport->dirty))
-		ring_loop_flush_dirty(link_ops, transport);
+		ring_rx_flush_dirty(link_ops, transport);
 	if (link_ops->write_imm_ack)
 		ring_ack_progress(transport);
 }

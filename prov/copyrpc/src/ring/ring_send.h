@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * One-way messages: core_chan_ops.send and send_buf (docs/ring-protocol.md, sections 4 to 6). Called
- * by core through the functions of ring_over.h.
+ * by core through the functions of ring_template.h.
  *
  * Three forms of send_buf, tried in this order:
  *   append   into a deferred batch that stays deferred: one comparison, then the bytes are written
@@ -23,11 +23,10 @@
 
 #include "ring/ring_flush.h"
 #include "ring/ring_tx.h"
-#include "util/bits.h"
 #include "util/copy.h"
 
 /** Returns true if the message can be appended to a deferred batch that stays deferred. */
-UTIL_INLINE bool ring_tx_may_append(const struct ring_conn *conn, uint64_t packed, size_t len)
+UTIL_INLINE bool ring_send_may_append(const struct ring_conn *conn, uint64_t packed, size_t len)
 {
 	uint64_t ext_len =
 		packed >> CORE_PACKED_EXT_SHIFT; /* Any flag makes this exceed every limit */
@@ -35,10 +34,10 @@ UTIL_INLINE bool ring_tx_may_append(const struct ring_conn *conn, uint64_t packe
 	return conn->tx.flow.producer + wire_long_span(ext_len + len) < conn->tx.append_idle_end;
 }
 
-/** Implements core_chan_ops.send_buf after ring_tx_may_append returned true. Cannot fail. */
-UTIL_INLINE int ring_tx_append(const struct dev_link_ops *dev, struct ring_conn *conn,
-			       uint64_t packed, uint64_t ext0, uint64_t ext1, const void *buf,
-			       size_t len)
+/** Implements core_chan_ops.send_buf after ring_send_may_append returned true. Cannot fail. */
+UTIL_INLINE int ring_send_append(const struct dev_link_ops *dev, struct ring_conn *conn,
+				 uint64_t packed, uint64_t ext0, uint64_t ext1, const void *buf,
+				 size_t len)
 {
 	uint64_t ext_len = packed >> CORE_PACKED_EXT_SHIFT;
 	struct ring_tx *tx = &conn->tx;
@@ -53,7 +52,8 @@ UTIL_INLINE int ring_tx_append(const struct dev_link_ops *dev, struct ring_conn 
 }
 
 /** Returns true if the fast path may apply. */
-UTIL_INLINE bool ring_single_may(const struct dev_link_ops *dev, const struct ring_conn *conn)
+UTIL_INLINE bool ring_single_is_possible(const struct dev_link_ops *dev,
+					 const struct ring_conn *conn)
 {
 	return !ring_tx_is_async(dev) && conn->tx.single_room;
 }
@@ -98,8 +98,9 @@ UTIL_INLINE bool ring_single_leaves(const struct dev_link_ops *dev,
  * Returns true if a batch of `move` bytes, with one message of `len` user bytes and these flags,
  * leaves at once.
  */
-UTIL_INLINE bool ring_single_is(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-				struct ring_conn *conn, uint64_t move, size_t len, unsigned flags)
+UTIL_INLINE bool ring_single_applies(const struct dev_link_ops *dev,
+				     const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+				     uint64_t move, size_t len, unsigned flags)
 {
 	return len <= UTIL_COPY_SHORT && move <= conn->tx.single_room &&
 	       ring_single_leaves(dev, cfg, conn, conn->tx.flow.producer, flags);
@@ -128,7 +129,7 @@ UTIL_INLINE void ring_single_leave(const struct dev_link_ops *dev, struct ring_c
 }
 
 /** Implements core_chan_ops.send_buf on the fast path. Returns false if nothing was done. */
-UTIL_INLINE bool ring_single_send(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+UTIL_INLINE bool ring_send_single(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				  struct ring_conn *conn, uint64_t packed, uint64_t ext0,
 				  uint64_t ext1, const void *buf, size_t len)
 {
@@ -136,7 +137,7 @@ UTIL_INLINE bool ring_single_send(const struct dev_link_ops *dev, const struct r
 	uint64_t move = WIRE_META_LEN + wire_long_span(ext_len + len);
 	uint64_t off;
 
-	if (!ring_single_is(dev, cfg, conn, move, len, core_packed_flags(packed)))
+	if (!ring_single_applies(dev, cfg, conn, move, len, core_packed_flags(packed)))
 		return false;
 	off = ring_single_take(&conn->tx, move);
 	util_copy_short(ring_tx_write_head_at(conn->tx.base + off + WIRE_META_LEN,
@@ -147,27 +148,28 @@ UTIL_INLINE bool ring_single_send(const struct dev_link_ops *dev, const struct r
 }
 
 /** Implements core_chan_ops.send_buf in the general case. */
-UTIL_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-				 struct ring_conn *conn, uint64_t packed, uint64_t ext0,
-				 uint64_t ext1, const void *buf, size_t len)
+UTIL_INLINE int ring_send_general(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+				  struct ring_conn *conn, uint64_t packed, uint64_t ext0,
+				  uint64_t ext1, const void *buf, size_t len)
 {
 	uint32_t ext_len = core_packed_ext_len(packed);
 	uint32_t span = wire_msg_span(ext_len + (uint32_t)len);
 
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return conn->eng.err;
-	ring_tx_end_packet(dev, cfg, conn, span);
+	ring_flush_end_packet(dev, cfg, conn, span);
 	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
 		return -FI_EAGAIN;
 	ring_tx_reserve(dev, conn, span);
 	ring_tx_write_buf(&conn->tx, core_packed_op(packed), ext0, ext1, ext_len, buf, len, span);
-	ring_tx_flush_by_policy(dev, cfg, conn, core_packed_flags(packed));
+	ring_flush_by_policy(dev, cfg, conn, core_packed_flags(packed));
 	return ring_tx_is_async(dev);
 }
 
 /** Implements core_chan_ops.send. */
-UTIL_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-			     struct ring_conn *conn, const struct core_frame *frame, unsigned flags)
+UTIL_INLINE int ring_send_frame(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+				struct ring_conn *conn, const struct core_frame *frame,
+				unsigned flags)
 {
 	uint32_t len = frame->ext_len + (uint32_t)frame->len;
 	uint32_t span = wire_msg_span(len);
@@ -175,12 +177,12 @@ UTIL_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_f
 
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return conn->eng.err;
-	ring_tx_end_packet(dev, cfg, conn, span);
+	ring_flush_end_packet(dev, cfg, conn, span);
 	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
 		return -FI_EAGAIN;
 	ring_tx_reserve(dev, conn, span);
 	ring_tx_write(&conn->tx, hdr, span, frame);
-	ring_tx_flush_by_policy(dev, cfg, conn, flags);
+	ring_flush_by_policy(dev, cfg, conn, flags);
 	return 0;
 }
 

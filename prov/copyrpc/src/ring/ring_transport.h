@@ -3,7 +3,7 @@
  * Ring transport of an engine (engine/eng_transport.h): one device with links, and the loop
  * compiled for it.
  *
- * RING_OVER (ring_over.h) defines a transport's ops table. Owner: the engine, which provides the
+ * ring_template.h defines a transport's ops table. Owner: the engine, which provides the
  * memory; the lists belong to the thread that holds the domain.
  */
 #ifndef RING_RING_TRANSPORT_H

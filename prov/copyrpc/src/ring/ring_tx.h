@@ -27,8 +27,6 @@
 #include "core/core_chan.h"
 #include "ring/ring_ack.h"
 #include "ring/ring_conn.h"
-#include "ring/ring_policy.h"
-#include "util/bits.h"
 #include "util/copy.h"
 
 /*
@@ -387,22 +385,6 @@ UTIL_INLINE void ring_tx_reserve(const struct dev_link_ops *dev, struct ring_con
 		ring_tx_reserve_cold(dev, conn, span);
 	else if (!tx->open)
 		ring_tx_open(dev, tx);
-}
-
-/** Closes the open batch if a message of `span` bytes costs fewer packets in a batch of its own. */
-UTIL_INLINE void ring_tx_end_packet(const struct dev_link_ops *dev,
-				    const struct ring_flush_cfg *cfg, struct ring_conn *conn,
-				    uint64_t span)
-{
-	struct ring_tx *tx = &conn->tx;
-	uint64_t len = tx->flow.producer - tx->flush_start;
-
-	if (!cfg->packet_len || !tx->open || tx->post_cnt)
-		return;
-	if (ring_tx_is_async(dev) && ring_tx_is_short(conn))
-		len -= WIRE_META_LEN;
-	if (ring_flush_before(cfg, len, span))
-		ring_tx_close(dev, conn);
 }
 
 /**
