@@ -170,7 +170,7 @@ static void come(uint8_t how)
 
 static void progress(void)
 {
-	dgram_engine_progress((struct core_engine *)&engine);
+	dgram_engine_progress(&engine.base);
 	check_completions();
 }
 

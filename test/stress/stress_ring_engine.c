@@ -145,7 +145,7 @@ static void run_until(struct player *p, bool down)
 	uint64_t start = util_clock_ns();
 
 	while (down ? p->chan != NULL : !has_talked(p)) {
-		ring_shm_progress(p->engine);
+		ring_shm_progress(&p->engine->base);
 		if (p->chan && !down)
 			talk(p);
 		sched_yield();
@@ -193,7 +193,8 @@ static void player_open(struct player *p)
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 
 	CHECK(!eng_open(&transports, &upcalls, &p->engine));
-	CHECK(!eng_ep_open(p->engine, (struct core_ep *)p, (const struct sockaddr *)&any, &p->eep));
+	CHECK(!eng_ep_open(&p->engine->base, (struct core_ep *)p, (const struct sockaddr *)&any,
+			   &p->eep));
 	eng_ep_addr(p->eep, &p->addr);
 }
 
@@ -214,7 +215,7 @@ int main(void)
 	       players[1].ups, players[0].downs, players[1].downs);
 	for (i = 0; i < 2; i++) {
 		eng_ep_close(players[i].eep);
-		eng_close(players[i].engine);
+		eng_close(&players[i].engine->base);
 	}
 	pthread_barrier_destroy(&barrier);
 	return 0;

@@ -17,7 +17,7 @@ static void node_open(struct node *n)
 	int ret;
 
 	memset(n, 0, sizeof(*n));
-	ret = core_dom_init(&n->dom, &fake_engine_ops, &node_limits, false);
+	ret = core_dom_init(&n->dom, &fake_progress_ops, &fake_engine_ops, &node_limits, false);
 	assert(!ret);
 	ret = core_cq_init(&n->cq, 0);
 	assert(!ret);

@@ -55,6 +55,7 @@ struct core_engine_ep {
 };
 
 struct core_engine {
+	struct core_progress base;
 	const struct core_upcalls *up;
 };
 
@@ -311,24 +312,32 @@ static const struct core_chan_ops fake_chan_ops = {
 	.close = fake_close,
 };
 
-static int fake_open(const struct core_upcalls *up, struct core_engine **engine)
+static struct core_engine *fake_engine_of(struct core_progress *base)
 {
-	*engine = calloc(1, sizeof(**engine));
-	(*engine)->up = up;
+	return UTIL_CONTAINER_OF(base, struct core_engine, base);
+}
+
+static int fake_open(const struct core_upcalls *up, struct core_progress **base)
+{
+	struct core_engine *engine = calloc(1, sizeof(*engine));
+
+	engine->base.wait_fd = -1;
+	engine->up = up;
+	*base = &engine->base;
 	return 0;
 }
 
-static void fake_engine_close(struct core_engine *engine)
+static void fake_engine_close(struct core_progress *base)
 {
-	free(engine);
+	free(fake_engine_of(base));
 }
 
-static int fake_ep_open(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
+static int fake_ep_open(struct core_progress *base, struct core_ep *ep, const struct sockaddr *addr,
 			struct core_engine_ep **out)
 {
 	struct core_engine_ep *eep = calloc(1, sizeof(*eep));
 
-	eep->engine = engine;
+	eep->engine = fake_engine_of(base);
 	eep->ep = ep;
 	eep->addr.sin_family = AF_INET;
 	eep->addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -507,8 +516,9 @@ static void fake_run_chan(struct fake_chan *fc)
 		up->on_down(&fc->chan, fc->down);
 }
 
-static void fake_progress(struct core_engine *engine)
+static void fake_progress(struct core_progress *base)
 {
+	struct core_engine *engine = fake_engine_of(base);
 	struct util_list *it, *ct, *tmp;
 
 	for (it = fake_world.next; it != &fake_world; it = it->next) {
@@ -578,34 +588,30 @@ unsigned fake_engine_exposed(void)
 	return (unsigned)fake_exposed_cnt;
 }
 
-static int fake_wait_fd(struct core_engine *engine)
+static int fake_arm(struct core_progress *base)
 {
-	(void)engine;
-	return -1;
-}
-
-static int fake_arm(struct core_engine *engine)
-{
-	(void)engine;
+	(void)base;
 	return 0; /* only progress moves frames */
 }
 
-static void fake_disarm(struct core_engine *engine)
+static void fake_disarm(struct core_progress *base)
 {
-	(void)engine;
+	(void)base;
 }
 
 const struct core_engine_ops fake_engine_ops = {
-	.name = "fake",
-	.open = fake_open,
-	.close = fake_engine_close,
 	.ep_open = fake_ep_open,
 	.ep_addr = fake_ep_addr,
 	.ep_close = fake_ep_close,
 	.connect = fake_connect,
 	.connect_cancel = fake_connect_cancel,
+};
+
+const struct core_progress_ops fake_progress_ops = {
+	.name = "fake",
+	.open = fake_open,
+	.close = fake_engine_close,
 	.progress = fake_progress,
-	.wait_fd = fake_wait_fd,
 	.arm = fake_arm,
 	.disarm = fake_disarm,
 };

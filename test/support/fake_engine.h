@@ -31,6 +31,7 @@ struct fake_engine_cfg {
 };
 
 extern struct fake_engine_cfg fake_engine_cfg;
+extern const struct core_progress_ops fake_progress_ops;
 extern const struct core_engine_ops fake_engine_ops;
 
 /** Sets the defaults: much room, get, 4 KiB frames. */

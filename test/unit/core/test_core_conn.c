@@ -146,7 +146,7 @@ static void setup(void)
 	ops = fake_engine_ops;
 	ops.ep_connect = fake_ep_connect;
 	ops.ep_accept = fake_ep_accept;
-	cr_assert_eq(core_dom_init(&dom, &ops, &limits, false), 0);
+	cr_assert_eq(core_dom_init(&dom, &fake_progress_ops, &ops, &limits, false), 0);
 	cr_assert_eq(core_cq_init(&cq, 16), 0);
 	conn.ops = &conn_ops;
 	conn.ctx = &ep;

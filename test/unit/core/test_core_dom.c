@@ -8,6 +8,7 @@
 #define DOMS 4
 
 struct counted {
+	struct core_progress base;
 	int progress;
 	bool busy;
 	bool armed;
@@ -17,37 +18,42 @@ static struct core_dom doms[DOMS];
 static struct counted engines[DOMS];
 static int opened;
 
-static int fake_open(const struct core_upcalls *up, struct core_engine **engine)
+static struct counted *counted_of(struct core_progress *base)
+{
+	return UTIL_CONTAINER_OF(base, struct counted, base);
+}
+
+static int fake_open(const struct core_upcalls *up, struct core_progress **base)
 {
 	(void)up;
-	*engine = (struct core_engine *)&engines[opened++];
+	*base = &engines[opened++].base;
 	return 0;
 }
 
-static void fake_close(struct core_engine *engine)
+static void fake_close(struct core_progress *base)
 {
-	(void)engine;
+	(void)base;
 }
 
-static void fake_progress(struct core_engine *engine)
+static void fake_progress(struct core_progress *base)
 {
-	((struct counted *)engine)->progress++;
+	counted_of(base)->progress++;
 }
 
-static int fake_arm(struct core_engine *engine)
+static int fake_arm(struct core_progress *base)
 {
-	struct counted *counted = (struct counted *)engine;
+	struct counted *counted = counted_of(base);
 
 	counted->armed = !counted->busy;
 	return counted->busy ? -FI_EAGAIN : 0;
 }
 
-static void fake_disarm(struct core_engine *engine)
+static void fake_disarm(struct core_progress *base)
 {
-	((struct counted *)engine)->armed = false;
+	counted_of(base)->armed = false;
 }
 
-static const struct core_engine_ops ops = {
+static const struct core_progress_ops ops = {
 	.open = fake_open,
 	.close = fake_close,
 	.progress = fake_progress,
@@ -60,7 +66,7 @@ static void setup(void)
 	static const struct core_limits limits;
 
 	for (int i = 0; i < DOMS; i++)
-		cr_assert_eq(core_dom_init(&doms[i], &ops, &limits, true), 0);
+		cr_assert_eq(core_dom_init(&doms[i], &ops, NULL, &limits, true), 0);
 }
 
 static void teardown(void)

@@ -83,10 +83,10 @@ Test(core_ep, all_channels_are_polled_at_once)
 	}
 }
 
-static int refuse(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
+static int refuse(struct core_progress *base, struct core_ep *ep, const struct sockaddr *addr,
 		  struct core_engine_ep **eep)
 {
-	(void)engine;
+	(void)base;
 	(void)ep;
 	(void)addr;
 	(void)eep;

@@ -337,7 +337,7 @@ Test(core_op, a_new_connection_is_tried_before_sleep, .init = setup)
 	nodes_open(nodes, 2);
 	submit(&probes[0], 0);
 	while (peer_of(0, 1)->state != CORE_PEER_UP)
-		nodes[0].dom.engine_ops->progress(nodes[0].dom.engine);
+		nodes[0].dom.progress_ops->progress(nodes[0].dom.progress);
 	cr_expect_eq(probes[0].ended, 0);
 	cr_expect_eq(arm(), -FI_EAGAIN);
 	cr_expect_eq(probes[0].ended, 1);

@@ -58,12 +58,12 @@ void dgram_pair_close(struct dgram_pair *p)
 void dgram_pair_run(struct dgram_pair *p)
 {
 	do {
-		dgram_engine_progress((struct core_engine *)&p->engine);
+		dgram_engine_progress(&p->engine.base);
 		fake_net_run(&p->net, p->net.now_ns + 100000);
-		dgram_engine_progress((struct core_engine *)&p->engine);
+		dgram_engine_progress(&p->engine.base);
 	} while (!fake_net_is_idle(&p->net) || p->ep[0]->burst_cnt || p->ep[1]->burst_cnt);
 	for (int i = 0; i < 40; i++) /* DGRAM_RX_CNT buffers, DGRAM_BURST per poll */
-		dgram_engine_progress((struct core_engine *)&p->engine);
+		dgram_engine_progress(&p->engine.base);
 }
 
 int dgram_pair_send(struct dgram_pair *p, const void *buf, size_t len, uint64_t flags)

@@ -11,7 +11,7 @@
 
 #define EPS 3
 
-static struct core_engine *engine;
+static struct core_progress *engine;
 static struct dgram_av *av;
 static struct dgram_ep *eps[EPS];
 static struct core_comp none;
@@ -31,7 +31,7 @@ static void setup(void)
 	local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	av = dgram_av_open();
 	conf.av = av;
-	cr_assert_eq(dgram_over_udp.engine_ops->open(NULL, &engine), 0);
+	cr_assert_eq(dgram_over_udp.progress_ops->open(NULL, &engine), 0);
 	for (int i = 0; i < EPS; i++) {
 		rx[i].cntr = &received[i];
 		conf.rx = &rx[i];
@@ -46,7 +46,7 @@ static void teardown(void)
 	for (int i = 0; i < EPS; i++)
 		dgram_ep_close(eps[i]);
 	dgram_av_close(av);
-	dgram_over_udp.engine_ops->close(engine);
+	dgram_over_udp.progress_ops->close(engine);
 }
 
 TestSuite(dgram_engine, .init = setup, .fini = teardown);
@@ -70,7 +70,7 @@ static void post(int i)
 
 static int readable(int ms)
 {
-	struct pollfd pfd = { .fd = dgram_engine_wait_fd(engine), .events = POLLIN };
+	struct pollfd pfd = { .fd = engine->wait_fd, .events = POLLIN };
 
 	return poll(&pfd, 1, ms);
 }

@@ -8,16 +8,16 @@
 
 static void expect_probe_like_open(const struct dgram_over *over)
 {
-	struct core_engine *engine = NULL;
+	struct core_progress *engine = NULL;
 	struct dev_about about = { 0 };
 	uint32_t mtu = 0;
 	int ret = over->probe(over, NULL, &about, &mtu);
 
 	cr_expect(ret == 0 || ret == -FI_ENODEV);
-	cr_expect_eq(over->engine_ops->open(NULL, &engine), ret);
+	cr_expect_eq(over->progress_ops->open(NULL, &engine), ret);
 	cr_expect_eq(ret == 0, mtu >= 256);
 	if (engine)
-		over->engine_ops->close(engine);
+		over->progress_ops->close(engine);
 }
 
 Test(dgram_over_ud, probe_succeeds_exactly_where_open_does)

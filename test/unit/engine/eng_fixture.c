@@ -84,7 +84,7 @@ void whole_open(struct whole *w, const struct eng_transports *transports)
 	util_params.mem = 64u << 20;
 	util_params.peer_timeout_ms = 60000;
 	cr_assert_eq(eng_open(transports, &whole_upcalls, &w->engine), 0);
-	cr_assert_eq(eng_ep_open(w->engine, &w->ep, (struct sockaddr *)&any, &w->eep), 0);
+	cr_assert_eq(eng_ep_open(&w->engine->base, &w->ep, (struct sockaddr *)&any, &w->eep), 0);
 	eng_ep_addr(w->eep, &w->addr);
 }
 
@@ -101,12 +101,12 @@ void whole_close(struct whole *w)
 {
 	whole_close_chan(w);
 	eng_ep_close(w->eep);
-	eng_close(w->engine);
+	eng_close(&w->engine->base);
 }
 
 void whole_progress(struct whole *w)
 {
-	eng_progress(w->engine);
+	eng_progress(&w->engine->base);
 }
 
 void wholes_until(const int *what)

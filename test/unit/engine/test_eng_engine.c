@@ -130,7 +130,7 @@ Test(eng_engine, a_device_that_fails_to_open_is_skipped_if_another_opens)
 	engine = open_fake(&fake_transports_both);
 	cr_expect_eq(engine->transport_cnt, 1);
 	cr_expect_eq(eng_transport_at(engine, 0)->ops, &fake_transport_ops[1]);
-	eng_close(engine);
+	eng_close(&engine->base);
 	cr_expect_eq(eng_open(&fake_transports_first, &none, &engine), -FI_ENODEV);
 	fake_cfg.fail_open[1] = -FI_EMFILE;
 	cr_expect_eq(eng_open(&fake_transports_both, &none, &engine), -FI_EMFILE);
@@ -183,12 +183,12 @@ Test(eng_engine, a_standing_event_permits_sleep_and_a_busy_transport_does_not, .
 
 	meet_behind();
 	engine = wholes[0].engine;
-	cr_expect_eq(eng_arm(engine), 0);
+	cr_expect_eq(eng_arm(&engine->base), 0);
 	cr_expect_eq(fake_polls[0], 1, "an idle transport is polled before a sleep");
 	cr_expect_eq(fake_polls[1], 0);
-	eng_disarm(engine);
+	eng_disarm(&engine->base);
 	fake_cfg.busy = true;
-	cr_expect_eq(eng_arm(engine), -FI_EAGAIN);
+	cr_expect_eq(eng_arm(&engine->base), -FI_EAGAIN);
 	whole_close_chan(&wholes[0]);
 	wholes_until(&wholes[1].down);
 	wholes_close();

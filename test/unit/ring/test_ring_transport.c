@@ -31,20 +31,20 @@ Test(ring_transport, arming_fails_while_work_is_left)
 
 	start(true);
 	a->engine.event_fd = eventfd(0, EFD_NONBLOCK);
-	cr_expect_eq(eng_arm(&a->engine), 0);
+	cr_expect_eq(eng_arm(&a->engine.base), 0);
 	cr_assert_eq(a->conn.eng.chan.ops->send(&a->conn.eng.chan, &frame, CORE_SEND_MORE), 0);
-	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "a batch is deferred");
+	cr_expect_eq(eng_arm(&a->engine.base), -FI_EAGAIN, "a batch is deferred");
 	ring_end_progress(a);
-	cr_expect_eq(eng_arm(&a->engine), 0);
+	cr_expect_eq(eng_arm(&a->engine.base), 0);
 	eng_event_push(&a->engine, &ev);
-	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "the control thread queued an event");
-	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "and still has");
+	cr_expect_eq(eng_arm(&a->engine.base), -FI_EAGAIN, "the control thread queued an event");
+	cr_expect_eq(eng_arm(&a->engine.base), -FI_EAGAIN, "and still has");
 	cr_assert(eng_event_pop(&a->engine, &ev));
-	cr_expect_eq(eng_arm(&a->engine), 0);
+	cr_expect_eq(eng_arm(&a->engine.base), 0);
 	ring_conn_fail_cold(&a->conn, -FI_EIO, "test");
-	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "the failure is not reported yet");
+	cr_expect_eq(eng_arm(&a->engine.base), -FI_EAGAIN, "the failure is not reported yet");
 	ring_end_progress(a);
-	cr_expect_eq(eng_arm(&a->engine), 0);
+	cr_expect_eq(eng_arm(&a->engine.base), 0);
 	close(a->engine.event_fd);
 	ring_pair_fini(&pair);
 }

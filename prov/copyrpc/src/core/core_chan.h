@@ -35,7 +35,6 @@ struct cm_connreq;
 struct core_chan;
 struct core_peer;
 struct core_ep;
-struct core_engine;
 struct core_engine_ep;
 
 #define CORE_FRAME_EXT_MAX 56
@@ -332,14 +331,31 @@ struct core_upcalls {
 	void (*on_down)(struct core_chan *chan, int err);
 };
 
-/** Operations of an engine: one engine per domain. */
-struct core_engine_ops {
+/**
+ * Part of an engine that a domain drives. Each engine embeds it and finds itself with
+ * UTIL_CONTAINER_OF.
+ */
+struct core_progress {
+	int wait_fd; /* readable once armed, see dev.h; -1: none */
+};
+
+/** Progress contract: what a domain needs to run an engine and to sleep on it. */
+struct core_progress_ops {
 	const char *name;
-	int (*open)(const struct core_upcalls *up, struct core_engine **engine);
-	void (*close)(struct core_engine *engine);
+	int (*open)(const struct core_upcalls *up, struct core_progress **progress);
+	void (*close)(struct core_progress *progress);
+	/* Receives what arrived, sends what is queued. */
+	void (*progress)(struct core_progress *progress);
+	/* Arms wait_fd. Returns 0, or -FI_EAGAIN if progress must be called again. */
+	int (*arm)(struct core_progress *progress);
+	void (*disarm)(struct core_progress *progress);
+};
+
+/** Peer contract: endpoints that connect to peers. Engines of datagram endpoints have none. */
+struct core_engine_ops {
 	/* Binds an endpoint at `addr` (port 0: any) and starts to reply to handshakes. */
-	int (*ep_open)(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
-		       struct core_engine_ep **eep);
+	int (*ep_open)(struct core_progress *progress, struct core_ep *ep,
+		       const struct sockaddr *addr, struct core_engine_ep **eep);
 	/* Returns the address for peers: always concrete, never a wildcard. */
 	void (*ep_addr)(struct core_engine_ep *eep, struct sockaddr_storage *addr);
 	/* Closes the endpoint. core closed all its channels before. */
@@ -359,15 +375,6 @@ struct core_engine_ops {
 			  size_t len);
 	int (*ep_accept)(struct core_engine_ep *eep, struct cm_connreq *connreq, const void *data,
 			 size_t len);
-	/* Receives what arrived, sends what is queued. */
-	void (*progress)(struct core_engine *engine);
-	/*
-	 * Wait object, see dev.h: a descriptor that is readable once armed. arm returns -FI_EAGAIN
-	 * if progress must be called again.
-	 */
-	int (*wait_fd)(struct core_engine *engine);
-	int (*arm)(struct core_engine *engine);
-	void (*disarm)(struct core_engine *engine);
 };
 
 #endif

@@ -19,7 +19,7 @@ static void core_dom_run_merged(struct core_work *work)
 		util_list_remove(&member->merged_work.link);
 		core_dom_run_work(member);
 		core_dom_work(member, &member->merged_work);
-		member->engine_ops->progress(member->engine);
+		member->progress_ops->progress(member->progress);
 	}
 	core_dom_work(dom, work);
 }
@@ -33,13 +33,15 @@ static bool core_dom_retry_merged(struct core_work *work)
 	return false;
 }
 
-int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops,
-		  const struct core_limits *limits, bool locked)
+int core_dom_init(struct core_dom *dom, const struct core_progress_ops *progress_ops,
+		  const struct core_engine_ops *engine_ops, const struct core_limits *limits,
+		  bool locked)
 {
-	int ret = engine_ops->open(&core_upcall_table, &dom->engine);
+	int ret = progress_ops->open(&core_upcall_table, &dom->progress);
 
 	if (ret)
 		return ret;
+	dom->progress_ops = progress_ops;
 	dom->engine_ops = engine_ops;
 	dom->limits = *limits;
 	dom->locked = locked;
@@ -63,7 +65,7 @@ int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops
 
 void core_dom_fini(struct core_dom *dom)
 {
-	dom->engine_ops->close(dom->engine);
+	dom->progress_ops->close(dom->progress);
 	core_mr_table_fini(&dom->own_mrs);
 	util_cache_fini(&dom->cache);
 	util_bias_fini(&dom->own_lock);
@@ -142,7 +144,7 @@ void core_dom_run_work(struct core_dom *dom)
 
 int core_dom_wait_fd(struct core_dom *dom)
 {
-	return dom->engine_ops->wait_fd(dom->engine);
+	return dom->progress->wait_fd;
 }
 
 static bool core_dom_retry(struct core_dom *dom, struct core_work *work)
@@ -175,7 +177,7 @@ int core_dom_arm(struct core_dom *dom)
 
 	do {
 		ret = core_dom_is_busy(member) ? -FI_EAGAIN
-					       : member->engine_ops->arm(member->engine);
+					       : member->progress_ops->arm(member->progress);
 		member = member->merged_next;
 	} while (!ret && member != dom);
 	return ret;
@@ -186,7 +188,7 @@ void core_dom_disarm(struct core_dom *dom)
 	struct core_dom *member = dom;
 
 	do {
-		member->engine_ops->disarm(member->engine);
+		member->progress_ops->disarm(member->progress);
 		member = member->merged_next;
 	} while (member != dom);
 }

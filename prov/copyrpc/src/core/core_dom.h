@@ -56,8 +56,9 @@ struct core_limits {
 #define CORE_DOM_CACHE_SHARE 32u
 
 struct core_dom {
-	const struct core_engine_ops *engine_ops;
-	struct core_engine *engine;
+	const struct core_progress_ops *progress_ops;
+	struct core_progress *progress;
+	const struct core_engine_ops *engine_ops; /* NULL: datagram endpoints */
 	bool guarded; /* locked or watched: transfers test this one flag */
 	bool locked;
 	/*
@@ -82,8 +83,9 @@ struct core_dom {
 };
 
 /** Opens the engine. Returns 0 or -FI_E*. */
-int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops,
-		  const struct core_limits *limits, bool locked);
+int core_dom_init(struct core_dom *dom, const struct core_progress_ops *progress_ops,
+		  const struct core_engine_ops *engine_ops, const struct core_limits *limits,
+		  bool locked);
 /** Closes the engine. No endpoint is left. */
 void core_dom_fini(struct core_dom *dom);
 
@@ -184,7 +186,7 @@ static inline void core_dom_progress(struct core_dom *dom)
 {
 	if (UTIL_UNLIKELY(dom->work.next != &dom->work))
 		core_dom_run_work(dom);
-	dom->engine_ops->progress(dom->engine);
+	dom->progress_ops->progress(dom->progress);
 }
 
 /** Called after a transfer without FI_MORE. */

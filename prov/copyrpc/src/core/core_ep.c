@@ -47,7 +47,7 @@ int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr
 	ret = ep->conn ? core_conn_open(ep->conn, ep) : 0;
 	if (ret)
 		goto err_close_modules;
-	ret = dom->engine_ops->ep_open(dom->engine, ep, addr, &ep->eep);
+	ret = dom->engine_ops->ep_open(dom->progress, ep, addr, &ep->eep);
 	if (ret)
 		goto err_close_conn;
 	util_list_push_back(&dom->eps, &ep->dom_link);

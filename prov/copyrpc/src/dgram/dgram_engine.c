@@ -10,7 +10,7 @@
 
 #include "dgram/dgram_ep.h"
 
-int dgram_engine_open(const struct dgram_over *over, struct core_engine **out)
+int dgram_engine_open(const struct dgram_over *over, struct core_progress **out)
 {
 	struct dgram_engine *engine = calloc(1, sizeof(*engine));
 	int ret;
@@ -19,31 +19,31 @@ int dgram_engine_open(const struct dgram_over *over, struct core_engine **out)
 		return -FI_ENOMEM;
 	engine->over = over;
 	util_list_init(&engine->eps);
-	engine->wait_fd = epoll_create1(EPOLL_CLOEXEC);
-	ret = engine->wait_fd < 0 ? -errno : 0;
+	engine->base.wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	ret = engine->base.wait_fd < 0 ? -errno : 0;
 	if (!ret && over->dev_ops)
 		ret = over->dev_ops->open(&engine->dev);
 	if (ret) {
-		if (engine->wait_fd >= 0)
-			close(engine->wait_fd);
+		if (engine->base.wait_fd >= 0)
+			close(engine->base.wait_fd);
 		free(engine);
 		return ret;
 	}
-	*out = (struct core_engine *)engine;
+	*out = &engine->base;
 	return 0;
 }
 
-void dgram_engine_close(struct core_engine *base)
+void dgram_engine_close(struct core_progress *base)
 {
 	struct dgram_engine *engine = dgram_engine_of(base);
 
 	if (engine->dev)
 		engine->over->dev_ops->close(engine->dev);
-	close(engine->wait_fd);
+	close(engine->base.wait_fd);
 	free(engine);
 }
 
-void dgram_engine_progress(struct core_engine *base)
+void dgram_engine_progress(struct core_progress *base)
 {
 	struct dgram_engine *engine = dgram_engine_of(base);
 	struct util_list *it;
@@ -52,12 +52,7 @@ void dgram_engine_progress(struct core_engine *base)
 		dgram_ep_progress(UTIL_CONTAINER_OF(it, struct dgram_ep, link));
 }
 
-int dgram_engine_wait_fd(struct core_engine *base)
-{
-	return dgram_engine_of(base)->wait_fd;
-}
-
-void dgram_engine_disarm(struct core_engine *base)
+void dgram_engine_disarm(struct core_progress *base)
 {
 	struct dgram_engine *engine = dgram_engine_of(base);
 	struct util_list *it;
@@ -66,7 +61,7 @@ void dgram_engine_disarm(struct core_engine *base)
 		dgram_ep_disarm(UTIL_CONTAINER_OF(it, struct dgram_ep, link));
 }
 
-int dgram_engine_arm(struct core_engine *base)
+int dgram_engine_arm(struct core_progress *base)
 {
 	struct dgram_engine *engine = dgram_engine_of(base);
 	struct util_list *it;

@@ -69,7 +69,7 @@ static int dgram_ep_watch(struct dgram_ep *ep)
 
 	if (fd < 0)
 		return 0; /* The endpoint has no descriptor */
-	return epoll_ctl(ep->engine->wait_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+	return epoll_ctl(ep->engine->base.wait_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
 static uint16_t dgram_ep_port(const struct sockaddr *local)

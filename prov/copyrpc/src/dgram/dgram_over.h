@@ -26,7 +26,7 @@ struct dgram_over {
 	bool is_ip;
 	const struct dev_ops *dev_ops; /* NULL: no device is opened for the engine */
 	const struct dev_dgram_ops *ops;
-	const struct core_engine_ops *engine_ops;
+	const struct core_progress_ops *progress_ops;
 	/*
 	 * Checks whether an endpoint could be opened (is_ip: at `local`). Returns 0 and *mtu, the
 	 * bytes of its largest datagram, or -FI_ENODEV. Fills in *about for devices with a name.

@@ -22,27 +22,27 @@ static int dgram_ud_probe(const struct dgram_over *over, const struct sockaddr *
 	return ret;
 }
 
-static int dgram_mlx5_open(const struct core_upcalls *up, struct core_engine **engine)
+static int dgram_mlx5_open(const struct core_upcalls *up, struct core_progress **base)
 {
 	(void)up;
-	return dgram_engine_open(&dgram_over_mlx5, engine);
+	return dgram_engine_open(&dgram_over_mlx5, base);
 }
 
-static int dgram_verbs_open(const struct core_upcalls *up, struct core_engine **engine)
+static int dgram_verbs_open(const struct core_upcalls *up, struct core_progress **base)
 {
 	(void)up;
-	return dgram_engine_open(&dgram_over_verbs, engine);
+	return dgram_engine_open(&dgram_over_verbs, base);
 }
 
-static const struct core_engine_ops dgram_mlx5_engine_ops = DGRAM_ENGINE_OPS_INIT(dgram_mlx5_open);
-static const struct core_engine_ops dgram_verbs_engine_ops =
-	DGRAM_ENGINE_OPS_INIT(dgram_verbs_open);
+static const struct core_progress_ops dgram_mlx5_progress_ops = DGRAM_PROGRESS_OPS(dgram_mlx5_open);
+static const struct core_progress_ops dgram_verbs_progress_ops =
+	DGRAM_PROGRESS_OPS(dgram_verbs_open);
 
 const struct dgram_over dgram_over_mlx5 = {
 	.name = "mlx5",
 	.dev_ops = &m5_dev_ops,
 	.ops = &m5_dgram_ops,
-	.engine_ops = &dgram_mlx5_engine_ops,
+	.progress_ops = &dgram_mlx5_progress_ops,
 	.probe = dgram_ud_probe,
 	.import = dgram_ud_addr_import,
 	.export = dgram_ud_addr_export,
@@ -52,7 +52,7 @@ const struct dgram_over dgram_over_verbs = {
 	.name = "verbs",
 	.dev_ops = &vb_dev_ops,
 	.ops = &vb_dgram_ops,
-	.engine_ops = &dgram_verbs_engine_ops,
+	.progress_ops = &dgram_verbs_progress_ops,
 	.probe = dgram_ud_probe,
 	.import = dgram_ud_addr_import,
 	.export = dgram_ud_addr_export,

@@ -48,19 +48,19 @@ static size_t dgram_udp_export(const struct dev_desc *desc, struct sockaddr_stor
 	return udp_addr_len(&to);
 }
 
-static int dgram_udp_open(const struct core_upcalls *up, struct core_engine **engine)
+static int dgram_udp_open(const struct core_upcalls *up, struct core_progress **base)
 {
 	(void)up;
-	return dgram_engine_open(&dgram_over_udp, engine);
+	return dgram_engine_open(&dgram_over_udp, base);
 }
 
-static const struct core_engine_ops dgram_udp_engine_ops = DGRAM_ENGINE_OPS_INIT(dgram_udp_open);
+static const struct core_progress_ops dgram_udp_progress_ops = DGRAM_PROGRESS_OPS(dgram_udp_open);
 
 const struct dgram_over dgram_over_udp = {
 	.name = "udp",
 	.is_ip = true,
 	.ops = &udp_dgram_ops,
-	.engine_ops = &dgram_udp_engine_ops,
+	.progress_ops = &dgram_udp_progress_ops,
 	.probe = dgram_udp_probe,
 	.import = dgram_udp_import,
 	.export = dgram_udp_export,

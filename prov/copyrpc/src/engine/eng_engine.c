@@ -21,7 +21,7 @@ static int eng_watch(struct core_engine *engine, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
-	return epoll_ctl(engine->wait_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+	return epoll_ctl(engine->base.wait_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
 static int eng_open_transport(struct core_engine *engine, const struct eng_transport_ops *ops)
@@ -76,8 +76,8 @@ static int eng_open_fds(struct core_engine *engine)
 {
 	int ret;
 
-	engine->wait_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (engine->wait_fd < 0)
+	engine->base.wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (engine->base.wait_fd < 0)
 		return -errno;
 	engine->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (engine->event_fd < 0) {
@@ -89,7 +89,7 @@ static int eng_open_fds(struct core_engine *engine)
 		return 0;
 	close(engine->event_fd);
 err_close_wait:
-	close(engine->wait_fd);
+	close(engine->base.wait_fd);
 	return ret;
 }
 
@@ -127,11 +127,13 @@ err_free:
 	return ret;
 }
 
-void eng_close(struct core_engine *engine)
+void eng_close(struct core_progress *base)
 {
+	struct core_engine *engine = eng_engine_of(base);
+
 	eng_node_put(engine->node);
 	close(engine->event_fd);
-	close(engine->wait_fd);
+	close(engine->base.wait_fd);
 	eng_close_transports(engine);
 	pthread_mutex_destroy(&engine->lock);
 	free(engine);
@@ -201,9 +203,10 @@ static struct cm_paths eng_paths(struct core_engine *engine)
 	return paths;
 }
 
-int eng_ep_open(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
+int eng_ep_open(struct core_progress *base, struct core_ep *ep, const struct sockaddr *addr,
 		struct core_engine_ep **out)
 {
+	struct core_engine *engine = eng_engine_of(base);
 	struct core_engine_ep *eep = calloc(1, sizeof(*eep));
 	int ret;
 
@@ -333,8 +336,9 @@ static __attribute__((noinline)) void eng_progress_all(struct core_engine *engin
 /**
  * Polls every transport before it flushes any. Most engines have one transport, with connections.
  */
-void eng_progress(struct core_engine *engine)
+void eng_progress(struct core_progress *base)
 {
+	struct core_engine *engine = eng_engine_of(base);
 	struct eng_transport *first = eng_transport_at(engine, 0);
 
 	if (UTIL_UNLIKELY(engine->transport_cnt != 1 || !first->conn_cnt ||
@@ -349,11 +353,6 @@ void eng_progress(struct core_engine *engine)
 	}
 }
 
-int eng_wait_fd(struct core_engine *engine)
-{
-	return engine->wait_fd;
-}
-
 static void eng_disarm_transports(struct core_engine *engine, uint32_t cnt)
 {
 	for (uint32_t i = 0; i < cnt; i++) {
@@ -363,8 +362,9 @@ static void eng_disarm_transports(struct core_engine *engine, uint32_t cnt)
 	}
 }
 
-int eng_arm(struct core_engine *engine)
+int eng_arm(struct core_progress *base)
 {
+	struct core_engine *engine = eng_engine_of(base);
 	uint64_t cnt;
 
 	if (read(engine->event_fd, &cnt, sizeof(cnt)) < 0 && errno != EAGAIN)
@@ -375,13 +375,9 @@ int eng_arm(struct core_engine *engine)
 		struct eng_transport *transport = eng_transport_at(engine, i);
 		int ret;
 
+		/* Only this call polls an idle transport; its completions must not wake the sleeper. */
 		if (!transport->conn_cnt)
-			transport->ops->poll(
-				/*
-				 * Only this call polls it; pending completions must not wake the
-				 * sleeper
-				 */
-				transport);
+			transport->ops->poll(transport);
 		ret = transport->ops->arm(transport);
 		if (ret) {
 			eng_disarm_transports(engine, i);
@@ -391,7 +387,19 @@ int eng_arm(struct core_engine *engine)
 	return 0;
 }
 
-void eng_disarm(struct core_engine *engine)
+void eng_disarm(struct core_progress *base)
 {
+	struct core_engine *engine = eng_engine_of(base);
+
 	eng_disarm_transports(engine, engine->transport_cnt);
 }
+
+const struct core_engine_ops eng_ops = {
+	.ep_open = eng_ep_open,
+	.ep_addr = eng_ep_addr,
+	.ep_close = eng_ep_close,
+	.connect = eng_connect,
+	.connect_cancel = eng_connect_cancel,
+	.ep_connect = eng_connreq,
+	.ep_accept = eng_accept,
+};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Engine of a domain: transports, endpoints, and the state common to all connections. Called by
- * core through core_engine_ops.
+ * core through core_progress_ops and core_engine_ops.
  *
  * Two threads use an engine. The control thread (cm/) makes connections and detects dead peers; the
  * progress thread owns everything else. They share only the event queue (eng_event.h) and the
@@ -25,12 +25,13 @@
 #include "util/list.h"
 
 struct core_engine {
+	/* wait_fd: epoll descriptor over the transports' descriptors and event_fd */
+	struct core_progress base;
 	const struct core_upcalls *up;
 	union eng_transport_space transports[ENG_TRANSPORTS_MAX]; /* Best first */
 	uint32_t transport_cnt;
 	struct cm_node *node;
-	int wait_fd;  /* Epoll descriptor over the transports' descriptors and event_fd */
-	int event_fd; /* Readable while events are queued */
+	int event_fd;            /* Readable while events are queued */
 	struct util_list failed; /* eng_conn.fail_link: failures not yet reported to core */
 	pthread_mutex_t lock;    /* Guards events, writes of attention, and every eep's conns */
 	struct util_list events; /* eng_event.link */
@@ -54,13 +55,25 @@ struct core_engine_ep {
 	void *ep_state[ENG_TRANSPORTS_MAX];
 };
 
-/** Implements core_engine_ops.open for the given transports. */
+static inline struct core_engine *eng_engine_of(struct core_progress *base)
+{
+	return UTIL_CONTAINER_OF(base, struct core_engine, base);
+}
+
+/** Opens an engine on the given transports, for core_progress_ops.open. */
 int eng_open(const struct eng_transports *transports, const struct core_upcalls *up,
 	     struct core_engine **engine);
 
-/* Implement the rest of core_engine_ops for every engine. */
-void eng_close(struct core_engine *engine);
-int eng_ep_open(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
+/* Implement the rest of core_progress_ops. */
+void eng_close(struct core_progress *base);
+void eng_progress(struct core_progress *base);
+int eng_arm(struct core_progress *base);
+void eng_disarm(struct core_progress *base);
+
+/** Peer contract of every engine: the functions below. */
+extern const struct core_engine_ops eng_ops;
+
+int eng_ep_open(struct core_progress *base, struct core_ep *ep, const struct sockaddr *addr,
 		struct core_engine_ep **eep);
 void eng_ep_addr(struct core_engine_ep *eep, struct sockaddr_storage *addr);
 void eng_ep_close(struct core_engine_ep *eep);
@@ -70,10 +83,6 @@ int eng_connreq(struct core_engine_ep *eep, const struct sockaddr *addr, const v
 		size_t len);
 int eng_accept(struct core_engine_ep *eep, struct cm_connreq *connreq, const void *data,
 	       size_t len);
-void eng_progress(struct core_engine *engine);
-int eng_wait_fd(struct core_engine *engine);
-int eng_arm(struct core_engine *engine);
-void eng_disarm(struct core_engine *engine);
 
 static inline struct eng_transport *eng_transport_at(struct core_engine *engine, uint32_t i)
 {

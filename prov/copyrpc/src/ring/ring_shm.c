@@ -46,7 +46,7 @@ static const struct ring_flush_cfg ring_shm_flush_cfg = { .best_len = 544,
 
 #include "ring/ring_template.h"
 
-void ring_shm_progress(struct core_engine *engine)
+void ring_shm_progress(struct core_progress *base)
 {
-	ring_rx_progress(&RING_DEV_OPS, &RING_LINK_OPS, engine);
+	ring_rx_progress(&RING_DEV_OPS, &RING_LINK_OPS, eng_engine_of(base));
 }

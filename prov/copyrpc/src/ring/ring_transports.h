@@ -3,7 +3,7 @@
 #ifndef RING_RING_TRANSPORTS_H
 #define RING_RING_TRANSPORTS_H
 
-struct core_engine;
+struct core_progress;
 struct eng_transport_ops;
 
 extern const struct eng_transport_ops ring_transport_shm;
@@ -14,6 +14,6 @@ extern const struct eng_transport_ops ring_transport_verbs;
  * Runs the progress of an engine with ring_transport_shm as first transport, without indirect
  * calls.
  */
-void ring_shm_progress(struct core_engine *engine);
+void ring_shm_progress(struct core_progress *base);
 
 #endif

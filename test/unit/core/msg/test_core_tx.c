@@ -214,13 +214,13 @@ Test(core_tx, connections_that_take_time_lose_nothing)
 }
 
 /* Value of tx_queued when a progress call reaches the engine. */
-static struct core_engine_ops spy;
+static struct core_progress_ops spy;
 static uint32_t queued_then;
 
-static void spy_progress(struct core_engine *engine)
+static void spy_progress(struct core_progress *base)
 {
 	queued_then = nodes[0].ep.tx_queued;
-	fake_engine_ops.progress(engine);
+	fake_progress_ops.progress(base);
 }
 
 /* Queued frames leave the process in the same call, which may be the application's last one. */
@@ -232,9 +232,9 @@ Test(core_tx, queued_sends_leave_before_the_engines_progress)
 	nodes_open(nodes, 2);
 	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 0, 0, NULL), 0);
 	nodes_settle(nodes, 2);
-	spy = fake_engine_ops;
+	spy = fake_progress_ops;
 	spy.progress = spy_progress;
-	nodes[0].dom.engine_ops = &spy;
+	nodes[0].dom.progress_ops = &spy;
 	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 0, 0, NULL), 0);
 	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 0, 0, NULL), 0);
 	cr_assert_eq(nodes[0].ep.tx_queued, 1);
@@ -243,7 +243,7 @@ Test(core_tx, queued_sends_leave_before_the_engines_progress)
 	core_dom_progress(&nodes[1].dom);
 	core_dom_progress(&nodes[0].dom);
 	cr_expect_eq(queued_then, 0, "the engine went first");
-	nodes[0].dom.engine_ops = &fake_engine_ops;
+	nodes[0].dom.progress_ops = &fake_progress_ops;
 	nodes_close(nodes, 2);
 }
 

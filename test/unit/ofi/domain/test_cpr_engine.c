@@ -44,9 +44,9 @@ Test(cpr_engine, shared_memory_in_first_place_has_its_own_engine)
  */
 Test(cpr_engine, an_engine_for_other_paths_does_not_open)
 {
-	const struct core_engine_ops *ops;
+	const struct core_progress_ops *ops;
 	const struct core_upcalls up = { 0 };
-	struct core_engine *engine;
+	struct core_progress *engine;
 
 	util_params.paths = "shm,udp";
 	ops = cpr_engine_of(CPR_RC);

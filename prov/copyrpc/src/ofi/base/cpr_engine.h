@@ -24,7 +24,7 @@ enum cpr_kind {
 };
 
 /** Returns the engine of a kind's endpoints. */
-const struct core_engine_ops *cpr_engine_of(enum cpr_kind kind);
+const struct core_progress_ops *cpr_engine_of(enum cpr_kind kind);
 
 /**
  * Returns the control thread of all engines and counts a user. Returns 0 or a negative error code.

@@ -120,7 +120,7 @@ static int cpr_dgram_start(struct cpr_ep *ep)
 		cpr_dgram_local(ep, &local);
 		conf.local = (struct sockaddr *)&local;
 	}
-	return dgram_ep_open(dgram_engine_of(ep->domain->main.core.engine), &conf, &ep->dgram);
+	return dgram_ep_open(dgram_engine_of(ep->domain->main.core.progress), &conf, &ep->dgram);
 }
 
 static bool cpr_dgram_is_busy(struct cpr_ep *ep)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "dgram/dgram_over.h"
+#include "engine/eng_engine.h"
 #include "ofi/base/cpr_addr.h"
 #include "ofi/base/cpr_av.h"
 #include "ofi/base/cpr_engine.h"
@@ -141,10 +142,10 @@ static int cpr_domain_init_core(struct cpr_domain *domain, const struct fi_domai
 		.unexpected_mem = util_params.unexpected_mem,
 	};
 
-	int ret = core_dom_init(&domain->main.core,
-				domain->dgram ? domain->dgram->engine_ops
-					      : cpr_engine_of(domain->kind),
-				&limits, cpr_domain_is_locked(attr));
+	int ret = core_dom_init(
+		&domain->main.core,
+		domain->dgram ? domain->dgram->progress_ops : cpr_engine_of(domain->kind),
+		domain->dgram ? NULL : &eng_ops, &limits, cpr_domain_is_locked(attr));
 
 	if (ret)
 		return ret;

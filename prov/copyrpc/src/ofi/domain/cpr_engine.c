@@ -44,60 +44,61 @@ static int cpr_engine_paths(enum cpr_kind kind, bool log, struct cpr_paths *path
 }
 
 static int cpr_engine_open(enum cpr_kind kind, const struct core_upcalls *up,
-			   struct core_engine **engine)
+			   struct core_progress **base)
 {
 	struct cpr_paths paths;
+	struct core_engine *engine;
 	int ret = cpr_engine_paths(kind, true, &paths);
 
-	return ret ? ret : eng_open(&paths.transports, up, engine);
+	if (!ret)
+		ret = eng_open(&paths.transports, up, &engine);
+	if (!ret)
+		*base = &engine->base;
+	return ret;
 }
 
-static int cpr_engine_open_rc(const struct core_upcalls *up, struct core_engine **engine)
+static int cpr_engine_open_rc(const struct core_upcalls *up, struct core_progress **base)
 {
-	return cpr_engine_open(CPR_RC, up, engine);
+	return cpr_engine_open(CPR_RC, up, base);
 }
 
-static int cpr_engine_open_ud(const struct core_upcalls *up, struct core_engine **engine)
+static int cpr_engine_open_ud(const struct core_upcalls *up, struct core_progress **base)
 {
-	return cpr_engine_open(CPR_UD, up, engine);
+	return cpr_engine_open(CPR_UD, up, base);
 }
 
 /**
  * Opens the engine of cpr_engine_shm_first, which calls the progress of that transport directly.
  * Fails if shared memory is not the first transport.
  */
-static int cpr_engine_open_shm(const struct core_upcalls *up, struct core_engine **engine)
+static int cpr_engine_open_shm(const struct core_upcalls *up, struct core_progress **base)
 {
-	int ret = cpr_engine_open_rc(up, engine);
+	int ret = cpr_engine_open_rc(up, base);
 
-	if (ret || eng_transport_at(*engine, 0)->ops == &ring_transport_shm)
+	if (ret || eng_transport_at(eng_engine_of(*base), 0)->ops == &ring_transport_shm)
 		return ret;
-	eng_close(*engine);
+	eng_close(*base);
 	return -FI_ENODEV;
 }
 
 #define CPR_ENGINE(...)                                                                            \
 	{                                                                                          \
-		.close = eng_close, .ep_open = eng_ep_open, .ep_addr = eng_ep_addr,                \
-		.ep_close = eng_ep_close, .connect = eng_connect,                                  \
-		.connect_cancel = eng_connect_cancel, .ep_connect = eng_connreq,                   \
-		.ep_accept = eng_accept, .wait_fd = eng_wait_fd, .arm = eng_arm,                   \
-		.disarm = eng_disarm, __VA_ARGS__                                                  \
+		.close = eng_close, .arm = eng_arm, .disarm = eng_disarm, __VA_ARGS__              \
 	}
 
 /**
  * Engines for any transports in any order, and for shared memory in first place: its progress is
  * called without indirection.
  */
-static const struct core_engine_ops cpr_engine_any =
+static const struct core_progress_ops cpr_engine_any =
 	CPR_ENGINE(.name = "rc", .open = cpr_engine_open_rc, .progress = eng_progress);
-static const struct core_engine_ops cpr_engine_shm_first =
+static const struct core_progress_ops cpr_engine_shm_first =
 	CPR_ENGINE(.name = "rc/shm", .open = cpr_engine_open_shm, .progress = ring_shm_progress);
 
-static const struct core_engine_ops cpr_engine_ud =
+static const struct core_progress_ops cpr_engine_ud =
 	CPR_ENGINE(.name = "ud", .open = cpr_engine_open_ud, .progress = eng_progress);
 
-const struct core_engine_ops *cpr_engine_of(enum cpr_kind kind)
+const struct core_progress_ops *cpr_engine_of(enum cpr_kind kind)
 {
 	struct cpr_paths paths;
 

@@ -15,37 +15,41 @@
 
 /* Engine that does nothing */
 
-static int cpr_fork_ep_open(struct core_engine *engine, struct core_ep *ep,
+static int cpr_fork_ep_open(struct core_progress *base, struct core_ep *ep,
 			    const struct sockaddr *addr, struct core_engine_ep **eep)
 {
-	(void)engine;
+	(void)base;
 	(void)ep;
 	(void)addr;
 	(void)eep;
 	return -FI_EBADF;
 }
 
-static void cpr_fork_progress(struct core_engine *engine)
+static void cpr_fork_progress(struct core_progress *base)
 {
-	(void)engine;
+	(void)base;
 }
 
-static int cpr_fork_refuse(struct core_engine *engine)
+static int cpr_fork_refuse(struct core_progress *base)
 {
-	(void)engine;
+	(void)base;
 	return -FI_EBADF;
 }
 
 /* Other entries are never called: endpoints refuse transfers, and domains stay open. */
 static const struct core_engine_ops cpr_fork_engine = {
-	.name = "inherited",
 	.ep_open = cpr_fork_ep_open,
 	.ep_addr = eng_ep_addr,
+};
+
+static const struct core_progress_ops cpr_fork_progress_ops = {
+	.name = "inherited",
 	.progress = cpr_fork_progress,
-	.wait_fd = cpr_fork_refuse,
 	.arm = cpr_fork_refuse,
 	.disarm = cpr_fork_progress,
 };
+
+static struct core_progress cpr_fork_base = { .wait_fd = -FI_EBADF };
 
 /* Changes in the child */
 
@@ -77,6 +81,8 @@ static void cpr_fork_disown_pdom(struct cpr_pdom *pdom)
 
 	pdom->is_inherited = true;
 	dom->engine_ops = &cpr_fork_engine;
+	dom->progress_ops = &cpr_fork_progress_ops;
+	dom->progress = &cpr_fork_base;
 	util_bias_init(&dom->own_lock);
 	util_list_init(&dom->work);
 }

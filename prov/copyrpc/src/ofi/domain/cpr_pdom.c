@@ -244,7 +244,8 @@ static struct cpr_pdom *cpr_pdom_open(struct cpr_domain *domain)
 {
 	struct cpr_pdom *pdom = calloc(1, sizeof(*pdom)), *last = &domain->main;
 	struct core_dom *main = &domain->main.core;
-	int ret = pdom ? core_dom_init(&pdom->core, main->engine_ops, &main->limits, true)
+	int ret = pdom ? core_dom_init(&pdom->core, main->progress_ops, main->engine_ops,
+				       &main->limits, true)
 		       : -FI_ENOMEM;
 
 	if (ret) {
