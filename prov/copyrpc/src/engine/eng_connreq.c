@@ -7,7 +7,6 @@
  * control thread use the same queue as all others, so that "accepted" comes before "up". Tested by
  * test/unit/engine/test_eng_connreq.c.
  */
-#include <netinet/in.h>
 #include <string.h>
 
 #include "cm/msg/cm_msg.h"
@@ -39,9 +38,7 @@ void eng_connreq_accepted(void *ctx, const struct sockaddr *addr, const void *da
 {
 	struct eng_event ev = { .kind = ENG_EVENT_ACCEPTED };
 
-	memcpy(&ev.addr, addr,
-	       addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-					   : sizeof(struct sockaddr_in));
+	eng_event_set_addr(&ev, addr);
 	eng_connreq_push(ctx, &ev, data, len);
 }
 

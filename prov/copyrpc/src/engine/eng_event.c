@@ -2,10 +2,19 @@
 /* Queue from the control thread to progress: see eng_event.h. */
 #include "engine/eng_event.h"
 
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "util/log.h"
+
+void eng_event_set_addr(struct eng_event *ev, const struct sockaddr *addr)
+{
+	memcpy(&ev->addr, addr,
+	       addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in));
+}
 
 void eng_event_push(struct core_engine *engine, const struct eng_event *ev)
 {

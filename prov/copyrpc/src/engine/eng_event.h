@@ -33,6 +33,9 @@ struct eng_event {
 	uint8_t data[CM_MSG_DATA_MAX];
 };
 
+/** Sets the address of an event, IPv4 or IPv6. */
+void eng_event_set_addr(struct eng_event *ev, const struct sockaddr *addr);
+
 /**
  * Queues a copy and wakes a sleeping thread. Logs and drops the event if memory is exhausted.
  * Control thread.

@@ -5,9 +5,7 @@
  * The path in the connection parameters selects the transport. up, down and failed are queued.
  * Tested by test/unit/engine/test_eng_setup.c.
  */
-#include <netinet/in.h>
 #include <rdma/fi_errno.h>
-#include <string.h>
 
 #include "engine/eng_conn.h"
 #include "engine/eng_event.h"
@@ -111,9 +109,7 @@ static void eng_setup_failed(void *ctx, const struct sockaddr *addr, int err, co
 	struct eng_event ev = { .kind = ENG_EVENT_FAILED, .eep = eep, .err = err };
 
 	UTIL_WARN(EP_CTRL, "%s\n", why);
-	memcpy(&ev.addr, addr,
-	       addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-					   : sizeof(struct sockaddr_in));
+	eng_event_set_addr(&ev, addr);
 	eng_event_push(eep->engine, &ev);
 }
 
