@@ -37,9 +37,9 @@ static void start_looking(uint64_t len)
 		(struct ring_flush_cfg){ .best_len = 544, .reads_consumer = true, .head_bits = 32 };
 	cr_assert_eq(send_8(0), 0);
 	ring_end_progress(b);
-	cr_assert_eq(a->conn.tx.single_room, 0, "one is not many");
+	cr_assert_eq(a->conn.tx.fast.single_room, 0, "one is not many");
 	cr_assert_eq(send_8(0), 0);
-	cr_assert_gt(a->conn.tx.single_room, 0, "two are");
+	cr_assert_gt(a->conn.tx.fast.single_room, 0, "two are");
 	ring_end_progress(b);
 }
 
@@ -71,7 +71,7 @@ Test(ring_single, the_fast_path_writes_the_bytes_and_state_of_the_general_case)
 		size_t len = rng_below(&rng, sizeof(bytes) + 1);
 		struct iovec iov = { bytes, len };
 		struct core_frame frame = ring_frame(TAGGED | WIRE_F_DATA32, &iov);
-		uint64_t room = a->conn.tx.single_room;
+		uint64_t room = a->conn.tx.fast.single_room;
 		const struct ring_tx *x = &a->conn.tx, *y = &other.end[0].conn.tx;
 
 		frame.ext_len = 12;
@@ -84,7 +84,7 @@ Test(ring_single, the_fast_path_writes_the_bytes_and_state_of_the_general_case)
 		cr_assert_eq(other.end[0].conn.eng.chan.ops->send(&other.end[0].conn.eng.chan,
 								  &frame, 0),
 			     0);
-		fast_cnt += x->single_room < room;
+		fast_cnt += x->fast.single_room < room;
 		cr_assert(x->open || a->conn.rx.advertised == a->conn.rx.consumer);
 		cr_assert(x->flow.producer == y->flow.producer && x->flush_start == y->flush_start);
 		cr_assert(x->flow.granted == y->flow.granted && x->open == y->open);
@@ -113,15 +113,15 @@ Test(ring_single, a_message_behind_unreleased_bytes_is_deferred)
 	cr_expect_eq(a->dev.write_cnt, 3, "the peer is idle");
 	cr_assert_eq(send_8(0), 0);
 	cr_expect_eq(a->dev.write_cnt, 3, "it is not");
-	cr_expect_eq(a->conn.tx.single_room, 0, "while a batch is open");
+	cr_expect_eq(a->conn.tx.fast.single_room, 0, "while a batch is open");
 	ring_end_progress(a);
 	ring_end_progress(b);
 	cr_expect_eq(a->dev.write_cnt, 4);
 	cr_assert_eq(send_8(0), 0);
 	ring_end_progress(b);
-	cr_expect_eq(a->conn.tx.single_room, 0, "one is not many");
+	cr_expect_eq(a->conn.tx.fast.single_room, 0, "one is not many");
 	cr_assert_eq(send_8(0), 0);
-	cr_expect_gt(a->conn.tx.single_room, 0);
+	cr_expect_gt(a->conn.tx.fast.single_room, 0);
 	ring_pair_fini(&pair);
 }
 
@@ -131,10 +131,10 @@ Test(ring_single, send_now_skips_the_check_and_fi_more_defers)
 
 	start_looking(4096);
 	cr_assert_eq(send_8(0), 0);
-	room = a->conn.tx.single_room;
+	room = a->conn.tx.fast.single_room;
 	cr_assert_eq(send_8(CORE_SEND_NOW), 0);
 	cr_expect_eq(a->dev.write_cnt, 4);
-	cr_expect_eq(a->conn.tx.single_room, room - TAKEN);
+	cr_expect_eq(a->conn.tx.fast.single_room, room - TAKEN);
 	ring_end_progress(b);
 	cr_assert_eq(send_8(CORE_SEND_MORE), 0);
 	cr_expect_eq(a->dev.write_cnt, 4);
@@ -150,11 +150,11 @@ Test(ring_single, a_due_grant_takes_the_general_case)
 	start_looking(4096);
 	ring_end_progress(b);
 	a->conn.tx.flow.granted -= 32;
-	a->conn.tx.single_room = ring_flush_single_room(&a->conn);
-	cr_expect_eq(a->conn.tx.single_room, 0);
+	a->conn.tx.fast.single_room = ring_flush_single_room(&a->conn);
+	cr_expect_eq(a->conn.tx.fast.single_room, 0);
 	cr_assert_eq(send_8(0), 0);
 	cr_expect_eq(meta_at(a, 2 * TAKEN).credit_grant, 32);
-	cr_expect_gt(a->conn.tx.single_room, 0);
+	cr_expect_gt(a->conn.tx.fast.single_room, 0);
 	ring_pair_fini(&pair);
 }
 
@@ -165,7 +165,7 @@ Test(ring_single, the_fast_path_stays_within_free_space_and_the_lap)
 	start_looking(1024);
 	for (pos = 2 * TAKEN; pos < 1024 - TAKEN; pos += TAKEN) {
 		cr_assert_eq(a->conn.tx.flow.producer, pos);
-		cr_assert_leq(a->conn.tx.single_room, 1024 - 32 - pos);
+		cr_assert_leq(a->conn.tx.fast.single_room, 1024 - 32 - pos);
 		cr_assert_eq(send_8(0), 0);
 		ring_end_progress(b);
 	}
@@ -176,7 +176,7 @@ Test(ring_single, the_fast_path_stays_within_free_space_and_the_lap)
 	a->dev.no_read = true;
 	while (!send_8(CORE_SEND_NOW))
 		cr_assert(ring_flow_holds(&a->conn.tx.flow));
-	cr_expect_lt(a->conn.tx.single_room, TAKEN);
+	cr_expect_lt(a->conn.tx.fast.single_room, TAKEN);
 	ring_pair_fini(&pair);
 }
 
@@ -200,6 +200,6 @@ Test(ring_single, the_fast_path_needs_a_link_word)
 	cr_assert_eq(send_8(0), 0);
 	cr_assert_eq(send_8(0), 0);
 	cr_assert_eq(send_8(0), 0);
-	cr_expect_eq(a->conn.tx.single_room, 0);
+	cr_expect_eq(a->conn.tx.fast.single_room, 0);
 	ring_pair_fini(&pair);
 }

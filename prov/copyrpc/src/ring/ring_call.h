@@ -24,7 +24,7 @@
 static inline bool ring_call_may_append(const struct ring_tx *tx, const struct ring_flush_cfg *cfg,
 					uint32_t span, unsigned flags)
 {
-	return tx->flow.producer + span < tx->append_end &&
+	return tx->flow.producer + span < tx->fast.append_end &&
 	       ((flags & CORE_SEND_MORE) ||
 		(!cfg->cheap_signal && tx->flow.remote_consumer != tx->flush_start));
 }

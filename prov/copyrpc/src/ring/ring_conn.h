@@ -36,14 +36,11 @@ struct ring_post {
  */
 #define RING_POSTS_MAX 8u
 
-/** Send side: a ring that the peer reads. */
-struct ring_tx {
-	struct ring_flow flow;
-	uint8_t *base;
-	uint64_t len;         /* Size of the ring: C */
-	uint64_t flush_start; /* First byte not yet posted: the metadata of the open batch */
-	uint32_t msg_cnt;     /* Messages in the open batch */
-	bool open;            /* True while a batch is open: [flush_start, producer) */
+/**
+ * Limits below which a message skips admission, reservation and flush policy (ring_send.h). Set by
+ * ring_flush.h when a batch is deferred or leaves; cleared when a condition behind them ends.
+ */
+struct ring_fast {
 	/*
 	 * Limit for flow.producer up to which messages may be appended to the open batch without
 	 * checking space, wrap and flush again. 0 unless the batch is deferred. A stale value is
@@ -64,6 +61,17 @@ struct ring_tx {
 	bool flushed_at_once; /* The last batch left together with its last message: it was not deferred */
 	/* The last batch left because several messages filled it, and no progress call followed */
 	bool flushed_full;
+};
+
+/** Send side: a ring that the peer reads. */
+struct ring_tx {
+	struct ring_flow flow;
+	uint8_t *base;
+	uint64_t len;         /* Size of the ring: C */
+	uint64_t flush_start; /* First byte not yet posted: the metadata of the open batch */
+	uint32_t msg_cnt;     /* Messages in the open batch */
+	bool open;            /* True while a batch is open: [flush_start, producer) */
+	struct ring_fast fast;
 	uint64_t credit; /* Unspent response bytes granted by the peer */
 	/* Position up to which everything has arrived at the peer (ack or fence) */
 	uint64_t placed;
@@ -145,15 +153,15 @@ struct ring_conn {
 /** Disables appending to the deferred batch. */
 static inline void ring_conn_disable_append(struct ring_conn *conn)
 {
-	conn->tx.append_end = 0;
-	conn->tx.append_idle_end = 0;
+	conn->tx.fast.append_end = 0;
+	conn->tx.fast.append_idle_end = 0;
 }
 
 /** Disables every unchecked write: appending and single-message batches. */
 static inline void ring_conn_disable_fast_paths(struct ring_conn *conn)
 {
 	ring_conn_disable_append(conn);
-	conn->tx.single_room = 0;
+	conn->tx.fast.single_room = 0;
 }
 
 static inline struct ring_conn *ring_conn_of(struct core_chan *chan)

@@ -8,7 +8,7 @@
  * that no message carried. docs/flush-policy.md justifies the constants by measurements with
  * fabtests/benchmarks/fi_tagged_bench (rate and latency).
  *
- * Also sets the limits below which the next messages skip these checks: ring_tx.append_end,
+ * Also sets the limits below which the next messages skip these checks: ring_tx.fast.append_end,
  * append_idle_end and single_room.
  *
  * Tested by test/unit/ring/test_ring_flush.c and test_ring_tx_leave.c.
@@ -102,7 +102,7 @@ UTIL_INLINE bool ring_flush_in_flight(const struct dev_link_ops *dev,
 	struct ring_tx *tx = &conn->tx;
 
 	if (cfg->reads_consumer && tx->flow.remote_consumer != tx->flush_start &&
-	    tx->msg_cnt == 1 && !tx->flushed_full)
+	    tx->msg_cnt == 1 && !tx->fast.flushed_full)
 		ring_tx_read_consumer(dev, conn);
 	return tx->flow.remote_consumer != tx->flush_start;
 }
@@ -129,10 +129,11 @@ UTIL_INLINE void ring_flush_defer(const struct ring_flush_cfg *cfg, struct ring_
 {
 	struct ring_tx *tx = &conn->tx;
 
-	tx->flushed_at_once = false;
-	tx->flushed_full = false;
-	tx->append_end = ring_flush_append_end(cfg, tx);
-	tx->append_idle_end = tx->flow.remote_consumer != tx->flush_start ? tx->append_end : 0;
+	tx->fast.flushed_at_once = false;
+	tx->fast.flushed_full = false;
+	tx->fast.append_end = ring_flush_append_end(cfg, tx);
+	tx->fast.append_idle_end =
+		tx->flow.remote_consumer != tx->flush_start ? tx->fast.append_end : 0;
 	ring_conn_mark_dirty(conn);
 }
 
@@ -155,9 +156,9 @@ static inline uint64_t ring_flush_single_room(const struct ring_conn *conn)
  */
 UTIL_INLINE void ring_flush_note_at_once(struct ring_conn *conn)
 {
-	if (conn->tx.flushed_at_once)
-		conn->tx.single_room = ring_flush_single_room(conn);
-	conn->tx.flushed_at_once = true;
+	if (conn->tx.fast.flushed_at_once)
+		conn->tx.fast.single_room = ring_flush_single_room(conn);
+	conn->tx.fast.flushed_at_once = true;
 }
 
 /** Flushes the open batch or defers it. */
@@ -176,10 +177,10 @@ UTIL_INLINE void ring_flush_by_policy(const struct dev_link_ops *dev,
 	if (UTIL_LIKELY(ring_flush_now(cfg, tx->flush_start, tx->flow.producer,
 				       flags & CORE_SEND_MORE, in_flight) &&
 			!tx->post_cnt)) {
-		tx->flushed_full = tx->msg_cnt > 1 &&
-				   ring_flush_is_full(cfg, tx->flush_start, tx->flow.producer);
+		tx->fast.flushed_full = tx->msg_cnt > 1 &&
+					ring_flush_is_full(cfg, tx->flush_start, tx->flow.producer);
 		/* The batch was deferred */
-		assert(!tx->flushed_full || !util_list_is_empty(&conn->dirty_link));
+		assert(!tx->fast.flushed_full || !util_list_is_empty(&conn->dirty_link));
 		ring_tx_close(dev, conn);
 		if (!ring_tx_is_async(dev))
 			ring_flush_note_at_once(conn);
@@ -244,7 +245,7 @@ UTIL_INLINE bool ring_flush_dirty(const struct dev_link_ops *dev, struct ring_co
 {
 	struct ring_tx *tx = &conn->tx;
 
-	tx->flushed_full = false;
+	tx->fast.flushed_full = false;
 	if (tx->post_cnt)
 		ring_tx_repost(dev, conn);
 	if (tx->post_cnt)

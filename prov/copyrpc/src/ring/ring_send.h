@@ -9,7 +9,7 @@
  *   general  everything else: admit, reserve, write, flush by policy
  *
  * The single form applies if the peer has released everything before the message, or if the message
- * must leave at once. One comparison with ring_tx.single_room covers every obstacle: an open batch,
+ * must leave at once. One comparison with ring_tx.fast.single_room covers every obstacle: an open batch,
  * queued posts, the ring's end, space, a due grant. Only for links that write into the peer's memory
  * and have a link word. Calls and responses use it, too (ring_call.h).
  *
@@ -31,7 +31,8 @@ UTIL_INLINE bool ring_send_may_append(const struct ring_conn *conn, uint64_t pac
 	uint64_t ext_len =
 		packed >> CORE_PACKED_EXT_SHIFT; /* Any flag makes this exceed every limit */
 
-	return conn->tx.flow.producer + wire_long_span(ext_len + len) < conn->tx.append_idle_end;
+	return conn->tx.flow.producer + wire_long_span(ext_len + len) <
+	       conn->tx.fast.append_idle_end;
 }
 
 /** Implements core_chan_ops.send_buf after ring_send_may_append returned true. Cannot fail. */
@@ -55,7 +56,7 @@ UTIL_INLINE int ring_send_append(const struct dev_link_ops *dev, struct ring_con
 UTIL_INLINE bool ring_single_is_possible(const struct dev_link_ops *dev,
 					 const struct ring_conn *conn)
 {
-	return !ring_tx_is_async(dev) && conn->tx.single_room;
+	return !ring_tx_is_async(dev) && conn->tx.fast.single_room;
 }
 
 /** Posts the batch. No post is queued: single_room is 0 otherwise. */
@@ -102,7 +103,7 @@ UTIL_INLINE bool ring_single_applies(const struct dev_link_ops *dev,
 				     const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 				     uint64_t move, size_t len, unsigned flags)
 {
-	return len <= UTIL_COPY_SHORT && move <= conn->tx.single_room &&
+	return len <= UTIL_COPY_SHORT && move <= conn->tx.fast.single_room &&
 	       ring_single_leaves(dev, cfg, conn, conn->tx.flow.producer, flags);
 }
 
@@ -111,7 +112,7 @@ UTIL_INLINE uint64_t ring_single_take(struct ring_tx *tx, uint64_t move)
 {
 	uint64_t start = tx->flow.producer;
 
-	tx->single_room -= move;
+	tx->fast.single_room -= move;
 	tx->flow.producer = start + move;
 	tx->flush_start = start + move;
 	return ring_off(start, tx->len);

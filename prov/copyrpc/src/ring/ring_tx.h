@@ -168,7 +168,7 @@ static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
 		return false;
 	tx->flow.remote_consumer = pos;
 	if (pos == tx->flush_start)
-		tx->append_idle_end = 0;
+		tx->fast.append_idle_end = 0;
 	return true;
 }
 
@@ -334,7 +334,7 @@ UTIL_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *
 				  .imm = (uint32_t)(skip / WIRE_ALIGN) };
 
 	tx->flow.producer += skip;
-	tx->single_room = 0;
+	tx->fast.single_room = 0;
 	ring_tx_meta(conn, start, WIRE_COUNT_WRAP);
 	tx->flush_start = tx->flow.producer;
 	ring_tx_post(dev, conn, post);
@@ -348,7 +348,7 @@ UTIL_INLINE void ring_tx_open(const struct dev_link_ops *dev, struct ring_tx *tx
 	tx->msg_cnt = 0;
 	tx->open = true;
 	if (!ring_tx_is_async(dev))
-		tx->single_room = 0;
+		tx->fast.single_room = 0;
 }
 
 /** Returns the bytes that a message of `span` moves: metadata, skip, itself. */
