@@ -49,8 +49,6 @@ static const struct core_progress_ops cpr_fork_progress_ops = {
 	.disarm = cpr_fork_progress,
 };
 
-static struct core_progress cpr_fork_base = { .wait_fd = -FI_EBADF };
-
 /* Changes in the child */
 
 /* Adds an error completion that ends a reader's wait. */
@@ -82,7 +80,7 @@ static void cpr_fork_disown_pdom(struct cpr_pdom *pdom)
 	pdom->is_inherited = true;
 	dom->engine_ops = &cpr_fork_engine;
 	dom->progress_ops = &cpr_fork_progress_ops;
-	dom->progress = &cpr_fork_base;
+	dom->progress->wait_fd = -FI_EBADF; /* the descriptor belongs to the parent, too */
 	util_bias_init(&dom->own_lock);
 	util_list_init(&dom->work);
 }
