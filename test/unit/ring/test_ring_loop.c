@@ -85,7 +85,7 @@ Test(ring_loop, a_stale_read_value_is_ignored)
 	send_byte(a);
 	send_byte(a);
 	a->conn.tx.flow.remote_consumer = 64;
-	ring_loop_event_cold(&a->conn, &ev);
+	ring_rx_event_cold(&a->conn, &ev);
 	cr_expect_eq(a->conn.eng.err, 0);
 	cr_expect_eq(a->conn.tx.flow.remote_consumer, 64);
 	ring_pair_fini(&pair);
@@ -97,7 +97,7 @@ Test(ring_loop, a_read_value_beyond_the_sent_bytes_fails_the_connection)
 
 	start(false, 1024);
 	send_byte(a);
-	ring_loop_event_cold(&a->conn, &ev);
+	ring_rx_event_cold(&a->conn, &ev);
 	cr_expect_eq(a->conn.eng.err, -FI_EIO);
 	cr_expect_eq(a->conn.tx.flow.remote_consumer, 0);
 	ring_pair_fini(&pair);

@@ -3,8 +3,8 @@
  * Engine of datagram endpoints. core_dom calls it for progress and sleeps on it like on any other
  * engine.
  *
- * Implements the progress contract (core_progress_ops), so queues, counters and wait objects work as
- * for other endpoints. The peer contract (core_engine_ops) does not apply: there are no peers,
+ * Implements the progress contract (core_progress_ops), so queues, counters and wait objects work
+ * as for other endpoints. The peer contract (core_engine_ops) does not apply: there are no peers,
  * channels or handshake. ofi/ opens endpoints by dgram_ep.h.
  *
  * Owner: the thread that holds the domain. Tested by test/unit/dgram/test_dgram_engine.c.

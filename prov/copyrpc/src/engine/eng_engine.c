@@ -375,7 +375,7 @@ int eng_arm(struct core_progress *base)
 		struct eng_transport *transport = eng_transport_at(engine, i);
 		int ret;
 
-		/* Only this call polls an idle transport; its completions must not wake the sleeper. */
+		/* Only this call polls an idle transport: its events must not wake the sleeper. */
 		if (!transport->conn_cnt)
 			transport->ops->poll(transport);
 		ret = transport->ops->arm(transport);

@@ -4,8 +4,8 @@
  * (docs/ring-protocol.md, section 5). Called by core through the functions of ring_template.h.
  *
  * A call takes credit, granted by the peer, and ring space; both are checked before anything is
- * written. A response needs neither: its space was reserved with the credit. The hot path of both, one
- * buffer and no extension, has the three forms of ring_send.h: append, single, general.
+ * written. A response needs neither: its space was reserved with the credit. The hot path of both,
+ * one buffer and no extension, has the three forms of ring_send.h: append, single, general.
  *
  * Tested by test/unit/ring/test_ring_call.c.
  */

@@ -58,7 +58,8 @@ struct ring_fast {
 	 * grant is due, and the link writes the link word.
 	 */
 	uint64_t single_room;
-	bool flushed_at_once; /* The last batch left together with its last message: it was not deferred */
+	/* The last batch left together with its last message: it was not deferred */
+	bool flushed_at_once;
 	/* The last batch left because several messages filled it, and no progress call followed */
 	bool flushed_full;
 };

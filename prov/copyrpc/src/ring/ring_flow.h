@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Positions on the ring, and flow control: admission of messages and grants of response credit
- * (docs/ring-protocol.md, sections 2, 5 and 6). Pure functions, used by the send and the receive side.
+ * (docs/ring-protocol.md, sections 2, 5 and 6). Pure functions, used by the send and the receive
+ * side.
  *
- * Positions have 64 bits, only grow, and are multiples of 32. The offset is the position modulo the
- * ring's size, a power of two. The wrap rule is strict: a span that would end exactly at the ring's
- * end wraps too, so that 32 bytes always remain there for the marker.
+ * Positions have 64 bits, only grow, and are multiples of 32. The offset is the position modulo
+ * the ring's size, a power of two. The wrap rule is strict: a span that would end exactly at the
+ * ring's end wraps too, so that 32 bytes always remain there for the marker.
  *
  * Invariant for each ring, after every step:
  *
  * 	(producer - remote_consumer) + 2R <= cap
  *
- * R = response bytes granted to the peer and not yet used up. R counts twice: once for the responses,
- * once for the bytes skipped when they cross the ring's end. They cross it at most once, since
- * R <= C/4, and skip less than their own length. cap = C, less the link's in-band reserve. The last 64
- * bytes are left to credit-only batches and markers, so that two full rings can still advertise.
+ * R = response bytes granted to the peer and not yet used up. R counts twice: once for the
+ * responses, once for the bytes skipped when they cross the ring's end. They cross it at most
+ * once, since R <= C/4, and skip less than their own length. cap = C, less the link's in-band
+ * reserve. The last 64 bytes are left to credit-only batches and markers, so that two full rings
+ * can still advertise.
  *
  * Tested by test/unit/ring/test_ring_pos.c, test_ring_credit.c, and exhaustively by test/spin.
  */

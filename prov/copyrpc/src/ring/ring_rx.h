@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Receive side of ring connections and progress: polling, parsing, validation, delivery and release
- * (docs/ring-protocol.md, section 7). Called by the engine's progress through ring_template.h.
+ * Receive side of ring connections and progress: polling, parsing, validation, delivery and
+ * release (docs/ring-protocol.md, section 7). Called by the engine's progress through
+ * ring_template.h.
  *
  * One progress call processes at most RING_RX_BUDGET events, each a whole batch, then the engine's
- * events and failures if there are any (one load tells), then flushes the dirty connections. An idle
- * call costs one poll and two loads.
+ * events and failures if there are any (one load tells), then flushes the dirty connections. An
+ * idle call costs one poll and two loads.
  *
  * One immediate announces one batch: metadata, then the messages in order. The peer may change any
- * byte during parsing: headers are copied once, and only the validated copy is used. An invalid batch
- * fails the connection, never the process.
+ * byte during parsing: headers are copied once, and only the validated copy is used. An invalid
+ * batch fails the connection, never the process.
  *
  * Tested by test/unit/ring/test_ring_rx*.c, test_ring_loop.c, test_ring_flow.c and
  * test/fuzz/fuzz_ring_rx.c.

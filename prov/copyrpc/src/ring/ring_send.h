@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One-way messages: core_chan_ops.send and send_buf (docs/ring-protocol.md, sections 4 to 6). Called
- * by core through the functions of ring_template.h.
+ * One-way messages: core_chan_ops.send and send_buf (docs/ring-protocol.md, sections 4 to 6).
+ * Called by core through the functions of ring_template.h.
  *
  * Three forms of send_buf, tried in this order:
  *   append   into a deferred batch that stays deferred: one comparison, then the bytes are written
  *   single   as a batch of its own that leaves at once: opened, written and closed in one step
  *   general  everything else: admit, reserve, write, flush by policy
  *
- * The single form applies if the peer has released everything before the message, or if the message
- * must leave at once. One comparison with ring_tx.fast.single_room covers every obstacle: an open batch,
- * queued posts, the ring's end, space, a due grant. Only for links that write into the peer's memory
- * and have a link word. Calls and responses use it, too (ring_call.h).
+ * The single form applies if the peer has released everything before the message, or if the
+ * message must leave at once. One comparison with ring_tx.fast.single_room covers every obstacle:
+ * an open batch, queued posts, the ring's end, space, a due grant. Only for links that write into
+ * the peer's memory and have a link word. Calls and responses use it, too (ring_call.h).
  *
  * Tested by test/unit/ring/test_ring_{tx,single,flow}.c.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Ring transport over shared memory: the functions of ring_template.h for this device, and the
- * progress of engines in which this transport is first: its loop, and the cold path only when needed.
+ * progress of engines in which this transport is first: its loop, and the cold path only when
+ * needed.
  *
  * The peer's consumer word is one load away, so the flush policy (ring_flush.h) reads whether the
  * peer is busy.

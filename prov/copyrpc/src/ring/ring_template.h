@@ -11,8 +11,8 @@
  *   ring_this_*                   names of the functions, written out, so that a name in a profile
  *                                 or a backtrace is found in the source
  *
- * Everything else is in ring_send.h, ring_call.h and ring_rx.h. The general and single forms are not
- * inlined: the append form then needs no stack frame.
+ * Everything else is in ring_send.h, ring_call.h and ring_rx.h. The general and single forms are
+ * not inlined: the append form then needs no stack frame.
  */
 #include "ring/ring_bulk.h"
 #include "ring/ring_call.h"

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Send side of one ring connection: encoding of messages, batches, and space on the ring
- * (docs/ring-protocol.md, sections 3 to 6). Called by ring_send.h, ring_call.h, ring_flush.h and the
- * receive side.
+ * (docs/ring-protocol.md, sections 3 to 6). Called by ring_send.h, ring_call.h, ring_flush.h and
+ * the receive side.
  *
  * A message is admitted, then reserved, then written into the open batch. Admission compares the
- * bytes that it moves, including those skipped at the end of a lap, with the bytes that the peer has
- * released; if there are too few, it reads the consumer word. Reservation provides an open batch with
- * that many contiguous bytes, behind a marker if needed.
+ * bytes that it moves, including those skipped at the end of a lap, with the bytes that the peer
+ * has released; if there are too few, it reads the consumer word. Reservation provides an open
+ * batch with that many contiguous bytes, behind a marker if needed.
  *
  * Closing writes the metadata: consumer position, grant, number of messages. Devices that move the
- * bytes carry all of it in the immediate where possible. Posts for which the device has no space are
- * queued in order.
+ * bytes carry all of it in the immediate where possible. Posts for which the device has no space
+ * are queued in order.
  *
- * All functions take the device's ops as a compile-time constant and are inlined: one copy per device
- * and no indirect call. They never block or allocate, and never touch bytes that the peer has not
- * released.
+ * All functions take the device's ops as a compile-time constant and are inlined: one copy per
+ * device and no indirect call. They never block or allocate, and never touch bytes that the peer
+ * has not released.
  *
  * Tested by test/unit/ring/test_ring_tx_{write,close,reserve}.c.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Ring transport over any RDMA device, through libibverbs: the functions of ring_template.h for this
- * device.
+ * Ring transport over any RDMA device, through libibverbs: the functions of ring_template.h for
+ * this device.
  *
  * Reading the peer's consumer word takes a round trip, so the flush policy uses the advertised
  * position.
