@@ -29,7 +29,7 @@ need()
 	done
 }
 
-# as_users_do: from here on with the libraries that users have, however slowly they start (test/standins).
+# as_users_do: from here on with the libraries that users have, however slowly they start (test/stubs).
 as_users_do()
 {
 	export LD_LIBRARY_PATH=$USERS_LIBRARY_PATH

@@ -90,7 +90,7 @@ integ_listening()
 }
 
 # integ_check_carrier DIR RANKS: the lines that libcarrier left say that RANKS processes sent
-# everything through the chosen provider (a stand-in "a;b" may use a or b below itself). Prints
+# everything through the chosen provider (a stub "a;b" may use a or b below itself). Prints
 # what they say.
 integ_check_carrier()
 {

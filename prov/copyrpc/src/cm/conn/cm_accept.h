@@ -7,11 +7,12 @@
  * closes the oldest, so silent streams do not delay peers that send HELLO right after connecting.
  * Without a free descriptor accepting pauses, longer each time.
  *
- * A HELLO with a valid cookie is handled according to the state with that peer: | no conn, or a
- * request that waits accepted | a conn with another incarnation that conn ends (-FI_ECONNABORTED);
- * accepted | own attempt, own incarnation lower CROSSED: the own attempt wins | own attempt, own
- * incarnation higher the own attempt ends; accepted | established conn, same incarnation CROSSED:
- * the connection exists
+ * A HELLO with a valid cookie is handled according to the state with that peer:
+ *   no conn, or a request that waits         accepted
+ *   a conn with another incarnation          that conn ends (-FI_ECONNABORTED); accepted
+ *   own attempt, own incarnation lower       CROSSED: the own attempt wins
+ *   own attempt, own incarnation higher      the own attempt ends; accepted
+ *   established conn, same incarnation       CROSSED: the connection exists
  *
  * Tested by test/unit/cm/conn/test_cm_accept.c.
  */

@@ -4,9 +4,10 @@
  *
  * A pending connection has no stream, was sent WELCOME and has not sent READY. Without a job key
  * any process that can receive at the address it claims can make one and leave it pending. At most
- * CM_PENDING_MAX are pending; then a new one replaces the oldest of the host that has the most: |
- * for a host with fewer once the oldest has been pending for CM_PENDING_MS | for any host after
- * CM_PENDING_OLD_MS
+ * CM_PENDING_MAX are pending; then a new one replaces the oldest of the host that has the most,
+ *
+ *   if its own host has fewer, once the oldest has been pending for CM_PENDING_MS;
+ *   for any host, after CM_PENDING_OLD_MS.
  *
  * Otherwise the new peer is refused and retries. So an attacker on one host does not block peers on
  * others. A host is an IPv4 address or an IPv6 /64 network. A correct peer that was replaced
