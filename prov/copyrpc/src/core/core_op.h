@@ -42,7 +42,10 @@ struct core_op_ops {
 	 * start does. NULL: never streams.
 	 */
 	int (*stream)(struct core_op *op);
-	/* Takes the response to a call that has this operation as its context. NULL: makes no calls. */
+	/*
+	 * Takes the response to a call that has this operation as its context. NULL: makes no
+	 * calls.
+	 */
 	void (*on_reply)(struct core_op *op, int status, const uint8_t *data, uint32_t len);
 	/*
 	 * Ends the operation with an error (-FI_E*): reports it to the user and frees the

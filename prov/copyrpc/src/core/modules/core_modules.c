@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Tables that connect core with its modules msg, rma, coll and rpc: hooks, handlers by operation, and
- * the up-calls for engines. The only file that includes all modules; core uses the tables.
+ * Tables that connect core with its modules msg, rma, coll and rpc: hooks, handlers by operation,
+ * and the up-calls for engines. The only file that includes all modules; core uses the tables.
  */
 #include <string.h>
 

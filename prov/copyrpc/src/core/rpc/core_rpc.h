@@ -7,8 +7,8 @@
  *           -FI_EAGAIN without credit or room: nothing was posted. A cancelled call completes at
  *           once and stays open, without a user, until its response comes.
  *   callee: arrival --> intake, oldest first --core_rpc_pop_intake--> user
- *           --core_rpc_reply--> freed. The bytes of the request stay in the ring (core_rpc_serve.c). The credit of the
- *           callers bounds the number of requests.
+ *           --core_rpc_reply--> freed. The bytes of the request stay in the ring
+ *           (core_rpc_serve.c). The credit of the callers bounds the number of requests.
  *   Memory that users refer to (requests, retained responses) outlives its channel: the channel is
  *   stopped, and closed when the last of it was released (core_peer.c).
  *
