@@ -28,8 +28,8 @@
 #include <sys/types.h>
 
 #include "core/coll/core_coll_plan.h"
+#include "core/core_atomic_math.h"
 #include "core/core_chan.h"
-#include "core/rma/core_atomic_math.h"
 #include "util/list.h"
 
 /** Most bytes from one member for one other. */

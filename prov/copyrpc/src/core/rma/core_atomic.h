@@ -30,7 +30,7 @@
 #include "core/core_ep.h"
 #include "core/core_head.h"
 #include "core/rma/core_access.h"
-#include "core/rma/core_atomic_math.h"
+#include "core/core_atomic_math.h"
 
 #define CORE_ATOMIC_IOV_MAX CORE_ACCESS_IOV_MAX
 /** Bytes of elements in one operation; fi_atomicvalid derives its count from it. */

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/rma/core_atomic_math.h"
+#include "core/core_atomic_math.h"
 
 static inline bool core_atomic_is_aligned(unsigned type, const void *target)
 {

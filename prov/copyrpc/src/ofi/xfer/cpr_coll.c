@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/coll/core_coll.h"
-#include "core/rma/core_atomic_math.h"
+#include "core/core_atomic_math.h"
 #include "ofi/base/cpr_av.h"
 #include "ofi/base/cpr_av_set.h"
 #include "ofi/base/cpr_domain.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Arithmetic of fi_atomic(3): a function for each operation. Called by core_atomic_exec.c, and by
- * ofi/ to validate operations. A function computes one element in the caller's memory, at any
- * alignment; core_atomic_exec.h makes it atomic.
+ * Arithmetic of fi_atomic(3): a function for each operation. Called by core_atomic_exec.c, by
+ * core/coll to reduce, and by ofi/ to validate operations. A function computes one element in the
+ * caller's memory, at any alignment; core_atomic_exec.h makes it atomic.
  *
  *   integers  all operations; sums and products wrap, signed ones too
  *   reals     no bitwise operations, no MSWAP; comparisons with a NaN are false; logical
@@ -11,10 +11,10 @@
  *
  * Values are compared as in C: 0.0 equals -0.0.
  *
- * Shown by test/unit/core/rma/test_core_atomic_math.c.
+ * Shown by test/unit/core/test_core_atomic_math.c.
  */
-#ifndef CORE_RMA_CORE_ATOMIC_MATH_H
-#define CORE_RMA_CORE_ATOMIC_MATH_H
+#ifndef CORE_CORE_ATOMIC_MATH_H
+#define CORE_CORE_ATOMIC_MATH_H
 
 #include <rdma/fi_domain.h>
 #include <stdbool.h>

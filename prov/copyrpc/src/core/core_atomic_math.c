@@ -7,7 +7,7 @@
  * Integers are computed as `wide`, an unsigned type at least as wide as int, where overflow is
  * defined.
  */
-#include "core/rma/core_atomic_math.h"
+#include "core/core_atomic_math.h"
 
 #include <complex.h>
 #include <stdint.h>

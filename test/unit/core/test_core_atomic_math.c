@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/rma/core_atomic_math.h"
+#include "core/core_atomic_math.h"
 #include "support/rng.h"
 #include "unit/core/must.h"
 
