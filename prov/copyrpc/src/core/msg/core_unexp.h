@@ -9,7 +9,7 @@
  *   new -> keep (unexpected) -> match -> bytes complete -> end
  *       \---------------------> match /
  *
- * Shown by test/unit/core/msg/test_core_unexp.c.
+ * Shown by test/unit/core/msg/test_core_rx*.c.
  */
 #ifndef CORE_MSG_CORE_UNEXP_H
 #define CORE_MSG_CORE_UNEXP_H

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Decoding of message heads. No bytes of a peer make the decoder read beyond them. The oracle is
- * wire_op.h. Tests of the messages themselves are in test_core_rx*.c.
+ * wire_op.h.
  */
-#include "core/msg/core_unexp.h"
+#include "core/core_head.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "unit/core/must.h"
+#include "wire/wire_op.h"
 
 static const uint8_t bytes[24] = { 1,    2,    3,    4,    5,    6,    7,    8,    0x11, 0x12,
 				   0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x21, 0x22, 0x23, 0x24 };
@@ -28,7 +29,7 @@ static uint32_t need_of(uint32_t op)
 	       (op & WIRE_F_DATA64 ? 8 : 0);
 }
 
-Test(core_unexp, a_head_is_legal_with_known_flags_and_all_fields)
+Test(core_head, a_head_is_legal_with_known_flags_and_all_fields)
 {
 	for (uint32_t op = 0; op < 0x400; op++) {
 		for (uint32_t len = 0; len <= sizeof(bytes); len++) {
@@ -45,7 +46,7 @@ Test(core_unexp, a_head_is_legal_with_known_flags_and_all_fields)
 	}
 }
 
-Test(core_unexp, each_unknown_bit_is_refused)
+Test(core_head, each_unknown_bit_is_refused)
 {
 	for (unsigned bit = 7; bit < 32; bit++) {
 		struct core_head head;
@@ -54,7 +55,7 @@ Test(core_unexp, each_unknown_bit_is_refused)
 	}
 }
 
-Test(core_unexp, tag_and_data_are_little_endian_and_in_this_order)
+Test(core_head, tag_and_data_are_little_endian_and_in_this_order)
 {
 	struct core_head head;
 
