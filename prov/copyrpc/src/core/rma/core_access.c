@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Common part of remote accesses, initiator side: see core_access.h. */
+/* Common part of remote accesses: see core_access.h. */
 #include "core/rma/core_access.h"
 
 #include <rdma/fi_endpoint.h>
@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core_dom.h"
 #include "core/core_ep.h"
 #include "core/core_peer.h"
 #include "util/copy.h"
@@ -118,4 +119,30 @@ void core_access_end(struct core_access *access, struct util_pool *pool)
 	core_access_complete(access->op.peer->ep, access);
 	core_op_end(&access->op);
 	core_access_free(access, pool);
+}
+
+int core_access_reach(const struct core_peer *peer, uint64_t key, uint64_t addr, size_t len,
+		      uint64_t rights, struct core_access_target *target)
+{
+	const struct core_ep *ep = peer->ep;
+
+	if ((ep->remote_access & rights) != rights)
+		return -FI_EACCES;
+	if (!len)
+		return 0;
+	return core_mr_reach_iov(ep->dom, key, addr, len, rights, target->iov, &target->iov_cnt,
+				 &target->mr);
+}
+
+void core_access_notify(const struct core_peer *peer, const struct core_mr *mr, uint64_t kind,
+			bool write, size_t len, const struct core_head *head)
+{
+	struct core_ep *ep = peer->ep;
+
+	core_cntr_count(ep->rma_cntr[write ? CORE_CNTR_REMOTE_WRITE : CORE_CNTR_REMOTE_READ], 0);
+	if (mr)
+		core_cntr_count(write ? mr->remote_write : mr->remote_read, 0);
+	if (head->has_data && ep->rx.cq)
+		core_cq_write(ep->rx.cq, NULL, kind | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, len,
+			      NULL, head->data, 0, peer->fi_addr);
 }

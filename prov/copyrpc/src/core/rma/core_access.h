@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Common part of RMA and atomic operations, initiator side. Called by core_rma.c, core_rma_bulk.c
- * and core_atomic.c, which define the content of calls and responses.
+ * Common part of RMA and atomic operations. Called by core_rma*.c and core_atomic*.c, which define
+ * the content of calls and responses.
  *
  * An access is a sequence of calls, each for a range of one remote buffer. It ends when the last
  * call has left and all calls have responses; the first error is its result.
@@ -21,10 +21,13 @@
 #include <sys/uio.h>
 
 #include "core/core_chan.h"
+#include "core/core_head.h"
+#include "core/core_mr.h"
 #include "core/core_op.h"
 
 #define CORE_ACCESS_IOV_MAX 4
 
+struct core_peer;
 struct util_pool;
 
 struct core_access {
@@ -77,5 +80,25 @@ bool core_access_is_over(struct core_access *access);
 /** Completes the access and frees it to its pool. */
 void core_access_end(struct core_access *access, struct util_pool *pool);
 void core_access_free(struct core_access *access, struct util_pool *pool);
+
+/** Memory of a region that a call from a peer accesses. */
+struct core_access_target {
+	struct core_mr *mr; /* NULL: an access of no bytes */
+	struct iovec iov[CORE_MR_IOV_MAX];
+	size_t iov_cnt;
+};
+
+/**
+ * Finds the memory [addr, addr + len) of the region `key`, if endpoint and region grant all of
+ * `rights` (FI_REMOTE_READ, FI_REMOTE_WRITE). Returns 0, or -FI_E* for the reply.
+ */
+int core_access_reach(const struct core_peer *peer, uint64_t key, uint64_t addr, size_t len,
+		      uint64_t rights, struct core_access_target *target);
+/**
+ * Counts an access of a peer after its last call, and writes the completion of remote CQ data.
+ * `kind`: FI_RMA or FI_ATOMIC; `len`: bytes of the whole access.
+ */
+void core_access_notify(const struct core_peer *peer, const struct core_mr *mr, uint64_t kind,
+			bool write, size_t len, const struct core_head *head);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Atomic operations on a peer's memory (fi_atomic). Called by ofi/; the target side by core_rx.c.
+ * Atomic operations on a peer's memory (fi_atomic). Called by ofi/; the target side through core_handlers.
  *
  * An operation is a sequence of calls (core_access.h). The peer executes each in its progress with
  * processor instructions (core_atomic_exec.h) and replies at once. A completed operation has been
@@ -26,11 +26,11 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "core/core_atomic_math.h"
 #include "core/core_chan.h"
 #include "core/core_ep.h"
 #include "core/core_head.h"
 #include "core/rma/core_access.h"
-#include "core/core_atomic_math.h"
 
 #define CORE_ATOMIC_IOV_MAX CORE_ACCESS_IOV_MAX
 /** Bytes of elements in one operation; fi_atomicvalid derives its count from it. */

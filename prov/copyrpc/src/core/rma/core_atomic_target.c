@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Atomic operations, target side: see core_atomic.h. Called by core_rx.c.
+ * Atomic operations, target side: see core_atomic.h. Called through core_handlers.
  *
  * A call is checked as a whole against the region with its key, then executed in the up-call that
  * brought it. A malformed call ends the connection. A call that the region does not permit, or that
@@ -12,9 +12,6 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "core/core_cntr.h"
-#include "core/core_dom.h"
-#include "core/core_mr.h"
 #include "core/core_peer.h"
 #include "core/rma/core_atomic.h"
 #include "core/rma/core_atomic_exec.h"
@@ -28,9 +25,7 @@ struct core_atomic_in {
 	size_t len;             /* bytes of all elements */
 	const uint8_t *operand; /* or NULL */
 	const uint8_t *compare; /* or NULL */
-	struct core_mr *mr;
-	struct iovec iov[CORE_MR_IOV_MAX];
-	size_t iov_cnt;
+	struct core_access_target target;
 };
 
 /** Returns the access rights that an operation needs. */
@@ -69,17 +64,12 @@ static bool core_atomic_parse(struct core_atomic_in *in, const struct core_head 
 /** Looks up the target in its region. Returns 0, with whole aligned elements, or -FI_E*. */
 static int core_atomic_reach(struct core_atomic_in *in)
 {
-	struct core_ep *ep = in->chan->peer->ep;
-	uint64_t access = core_atomic_access(&in->atomic);
-	int ret;
+	int ret = core_access_reach(in->chan->peer, in->atomic.key, in->atomic.addr, in->len,
+				    core_atomic_access(&in->atomic), &in->target);
 
-	if ((ep->remote_access & access) != access)
-		return -FI_EACCES;
-	ret = core_mr_reach_iov(ep->dom, in->atomic.key, in->atomic.addr, in->len, access, in->iov,
-				&in->iov_cnt, &in->mr);
-	for (size_t i = 0; !ret && i < in->iov_cnt; i++) {
-		if (in->iov[i].iov_len % in->size ||
-		    !core_atomic_is_aligned(in->atomic.type, in->iov[i].iov_base))
+	for (size_t i = 0; !ret && i < in->target.iov_cnt; i++) {
+		if (in->target.iov[i].iov_len % in->size ||
+		    !core_atomic_is_aligned(in->atomic.type, in->target.iov[i].iov_base))
 			ret = -FI_EINVAL;
 	}
 	return ret;
@@ -90,30 +80,24 @@ static void core_atomic_execute(const struct core_atomic_in *in, uint8_t *result
 {
 	size_t off = 0;
 
-	for (size_t i = 0; i < in->iov_cnt; i++) {
-		core_atomic_exec(in->atomic.type, in->atomic.op, in->iov[i].iov_base,
+	for (size_t i = 0; i < in->target.iov_cnt; i++) {
+		core_atomic_exec(in->atomic.type, in->atomic.op, in->target.iov[i].iov_base,
 				 in->operand ? in->operand + off : NULL,
 				 in->compare ? in->compare + off : NULL,
-				 result ? result + off : NULL, in->iov[i].iov_len / in->size);
-		off += in->iov[i].iov_len;
+				 result ? result + off : NULL,
+				 in->target.iov[i].iov_len / in->size);
+		off += in->target.iov[i].iov_len;
 	}
 }
 
-/** Counts an operation after its last call, and writes the completion of remote CQ data. */
+/** Reports an operation after its last call. */
 static void core_atomic_notify(const struct core_atomic_in *in, const struct core_head *head)
 {
 	const struct wire_atomic *a = &in->atomic;
-	bool write = a->kind == CORE_ATOMIC_BASE;
-	struct core_peer *peer = in->chan->peer;
-	struct core_ep *ep = peer->ep;
 
-	if (a->first + a->count != a->total)
-		return;
-	core_cntr_count(ep->rma_cntr[write ? CORE_CNTR_REMOTE_WRITE : CORE_CNTR_REMOTE_READ], 0);
-	core_cntr_count(write ? in->mr->remote_write : in->mr->remote_read, 0);
-	if (head->has_data && ep->rx.cq)
-		core_cq_write(ep->rx.cq, NULL, FI_ATOMIC | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-			      a->total * in->size, NULL, head->data, 0, peer->fi_addr);
+	if (a->first + a->count == a->total)
+		core_access_notify(in->chan->peer, in->target.mr, FI_ATOMIC,
+				   a->kind == CORE_ATOMIC_BASE, a->total * in->size, head);
 }
 
 enum core_rx_verdict core_atomic_on_call(struct core_chan *chan, struct core_call_ref ref,

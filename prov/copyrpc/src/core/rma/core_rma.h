@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * RMA reads and writes (fi_rma). Called by ofi/; the target side (core_rma_target.c) by core_rx.c.
+ * RMA reads and writes (fi_rma). Called by ofi/; the target side through core_handlers.
  *
  * An access is a sequence of calls (core_access.h), each for one range, that the peer executes in
  * its progress in order of arrival. Its end always means that the bytes are in place, whatever

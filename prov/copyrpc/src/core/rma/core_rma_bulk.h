@@ -34,9 +34,7 @@ struct core_rma_in {
 	struct core_call_ref ref;
 	struct core_head head;
 	struct wire_rma rma;
-	struct core_mr *mr; /* NULL: an access of no bytes */
-	struct iovec iov[CORE_MR_IOV_MAX];
-	size_t iov_cnt;
+	struct core_access_target target;
 };
 
 /** Get in progress, or exposure, at the target. */

@@ -30,7 +30,8 @@ static void core_rma_deferred_free(struct core_rma_deferred *deferred)
 		deferred->exposure.chan->ops->unexpose(deferred->exposure.chan,
 						       &deferred->exposure);
 	}
-	core_mr_unuse(deferred->ep->dom, deferred->in.mr, deferred->counted, &deferred->mr_link);
+	core_mr_unuse(deferred->ep->dom, deferred->in.target.mr, deferred->counted,
+		      &deferred->mr_link);
 	util_list_remove(&deferred->peer_link);
 	free(deferred);
 }
@@ -52,11 +53,11 @@ static int core_rma_deferred_get(struct core_rma_deferred *deferred,
 	struct core_chan *chan = deferred->in.chan;
 
 	deferred->counted = true;
-	core_mr_use(deferred->ep->dom, deferred->in.mr, true, NULL);
+	core_mr_use(deferred->ep->dom, deferred->in.target.mr, true, NULL);
 	deferred->get.remote_addr = source->addr;
 	deferred->get.remote_key = source->key;
-	deferred->get.iov = deferred->in.iov;
-	deferred->get.iov_cnt = deferred->in.iov_cnt;
+	deferred->get.iov = deferred->in.target.iov;
+	deferred->get.iov_cnt = deferred->in.target.iov_cnt;
 	deferred->get.len = deferred->in.rma.len;
 	deferred->get.done = core_rma_deferred_got;
 	return chan->ops->get(chan, &deferred->get);
@@ -93,14 +94,15 @@ static bool core_rma_deferred_expose(struct core_rma_deferred *deferred)
 
 	if (util_idmap_alloc(&deferred->ep->exposure_ids, deferred, &deferred->exposure_id))
 		return false;
-	if (chan->ops->expose(chan, deferred->in.iov[0].iov_base, deferred->in.rma.len,
+	if (chan->ops->expose(chan, deferred->in.target.iov[0].iov_base, deferred->in.rma.len,
 			      &deferred->exposure)) {
 		util_idmap_release(&deferred->ep->exposure_ids, deferred->exposure_id);
 		return false;
 	}
 	deferred->exposure.chan = chan;
 	deferred->counted = !(chan->caps & CORE_CHAN_REVOKE);
-	core_mr_use(deferred->ep->dom, deferred->in.mr, deferred->counted, &deferred->mr_link);
+	core_mr_use(deferred->ep->dom, deferred->in.target.mr, deferred->counted,
+		    &deferred->mr_link);
 	return true;
 }
 
@@ -112,7 +114,7 @@ static void core_rma_reply_exposed(const struct core_rma_deferred *deferred)
 		struct wire_rma_exposure exposure;
 	} reply = {
 		.head = { .status = WIRE_RMA_EXPOSED, .offset = in->rma.offset },
-		.exposure = { .addr = (uintptr_t)in->iov[0].iov_base,
+		.exposure = { .addr = (uintptr_t)in->target.iov[0].iov_base,
 			      .key = deferred->exposure.key,
 			      .exposure_id = deferred->exposure_id },
 	};
@@ -129,7 +131,7 @@ enum core_rx_verdict core_rma_expose_in(struct core_rma_in *in)
 		return CORE_RX_BAD;
 	if (!core_rma_reach(in, FI_REMOTE_READ))
 		return CORE_RX_DONE;
-	if (in->iov_cnt == 1 && (in->chan->caps & CORE_CHAN_GET))
+	if (in->target.iov_cnt == 1 && (in->chan->caps & CORE_CHAN_GET))
 		deferred = core_rma_deferred_new(in);
 	if (deferred && !core_rma_deferred_expose(deferred)) {
 		util_list_remove(&deferred->peer_link);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * RMA reads and writes, target side: see core_rma.h. Called by core_rx.c.
+ * RMA reads and writes, target side: see core_rma.h. Called through core_handlers.
  *
  * A call is checked against the region with its key, and executed in the up-call that brought it.
  * A malformed call ends the connection. A call that the region does not permit gets a reply with an
@@ -9,42 +9,23 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "core/core_cntr.h"
-#include "core/core_dom.h"
-#include "core/core_head.h"
-#include "core/core_mr.h"
 #include "core/core_peer.h"
 #include "core/rma/core_rma_bulk.h"
 #include "util/copy.h"
 #include "wire/wire_rma.h"
 
-/** Looks up the range in its region. Returns 0 with in->iov set, or -FI_E*. No bytes: no region. */
 static int core_rma_lookup(struct core_rma_in *in, uint64_t access)
 {
-	struct core_ep *ep = in->chan->peer->ep;
-
-	if (!(ep->remote_access & access))
-		return -FI_EACCES;
-	if (!in->rma.len)
-		return 0;
-	return core_mr_reach_iov(ep->dom, in->rma.key, in->rma.addr, in->rma.len, access, in->iov,
-				 &in->iov_cnt, &in->mr);
+	return core_access_reach(in->chan->peer, in->rma.key, in->rma.addr, in->rma.len, access,
+				 &in->target);
 }
 
-/** Counts an access after its last call, and writes the completion of remote CQ data. */
+/** Reports an access after its last call. */
 void core_rma_notify(const struct core_rma_in *in, bool write)
 {
-	struct core_peer *peer = in->chan->peer;
-	struct core_ep *ep = peer->ep;
-
-	if (in->rma.offset + in->rma.len != in->rma.total)
-		return;
-	core_cntr_count(ep->rma_cntr[write ? CORE_CNTR_REMOTE_WRITE : CORE_CNTR_REMOTE_READ], 0);
-	if (in->mr)
-		core_cntr_count(write ? in->mr->remote_write : in->mr->remote_read, 0);
-	if (in->head.has_data && ep->rx.cq)
-		core_cq_write(ep->rx.cq, NULL, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-			      in->rma.total, NULL, in->head.data, 0, peer->fi_addr);
+	if (in->rma.offset + in->rma.len == in->rma.total)
+		core_access_notify(in->chan->peer, in->target.mr, FI_RMA, write, in->rma.total,
+				   &in->head);
 }
 
 void core_rma_reply(const struct core_rma_in *in, uint32_t status)
@@ -70,7 +51,7 @@ static enum core_rx_verdict core_rma_write_in(struct core_rma_in *in)
 	if (!core_rma_reach(in, FI_REMOTE_WRITE))
 		return CORE_RX_DONE;
 	if (in->rma.len)
-		util_iov_scatter(in->iov, in->iov_cnt, 0, in->head.body, in->rma.len);
+		util_iov_scatter(in->target.iov, in->target.iov_cnt, 0, in->head.body, in->rma.len);
 	core_rma_notify(in, true);
 	core_rma_reply(in, 0);
 	return CORE_RX_DONE;
@@ -86,9 +67,9 @@ static enum core_rx_verdict core_rma_read_in(struct core_rma_in *in)
 		return CORE_RX_BAD;
 	if (!core_rma_reach(in, FI_REMOTE_READ))
 		return CORE_RX_DONE;
-	memcpy(iov + 1, in->iov, in->iov_cnt * sizeof(iov[0]));
-	in->chan->ops->reply(in->chan, in->ref, iov, 1 + in->iov_cnt, sizeof(reply) + in->rma.len,
-			     0);
+	memcpy(iov + 1, in->target.iov, in->target.iov_cnt * sizeof(iov[0]));
+	in->chan->ops->reply(in->chan, in->ref, iov, 1 + in->target.iov_cnt,
+			     sizeof(reply) + in->rma.len, 0);
 	core_rma_notify(in, false);
 	return CORE_RX_DONE;
 }
