@@ -22,8 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "erpc/erpc_ep.h"
-#include "erpc/erpc_session.h"
+#include "erpc/erpc_progress.h"
+#include "erpc/erpc_setup.h"
 #include "erpc_pipe.h"
 #include "util/clock.h"
 #include "wire/wire_op.h"

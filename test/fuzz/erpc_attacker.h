@@ -9,7 +9,7 @@
 #ifndef FUZZ_ERPC_LIAR_H
 #define FUZZ_ERPC_LIAR_H
 
-#include "erpc/erpc_session.h"
+#include "erpc/erpc_setup.h"
 #include "script.h"
 
 #define ATTACKER_PKT_MAX 2048u

@@ -8,7 +8,7 @@
 #ifndef FUZZ_ERPC_SIDE_H
 #define FUZZ_ERPC_SIDE_H
 
-#include "erpc/erpc_session.h"
+#include "erpc/erpc_setup.h"
 #include "erpc_attacker.h"
 #include "support/check.h"
 

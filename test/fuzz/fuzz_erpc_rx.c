@@ -13,6 +13,7 @@
  */
 #include <rdma/fi_errno.h>
 
+#include "erpc/erpc_progress.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc_side.h"
 #include "support/fake_net.h"
@@ -231,7 +232,7 @@ static void deliver(uint32_t from, const uint8_t *pkt, uint32_t len)
 	s = *side->s;
 	fake_net_forge(&net, from, HERE, pkt, len, 0);
 	fake_net_run(&net, net.now_ns);
-	erpc_ep_poll(eps[HERE], net.now_ns);
+	erpc_rx_poll(eps[HERE], net.now_ns);
 	if (verdict != PASSED) {
 		before.rx_pkts++;
 		(&before.rx_malformed)[verdict]++;

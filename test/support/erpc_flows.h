@@ -20,8 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "erpc/erpc_ep.h"
-#include "erpc/erpc_session.h"
+#include "erpc/erpc_progress.h"
+#include "erpc/erpc_setup.h"
 #include "support/fake_net.h"
 
 #define FLOWS_MAX     16u

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "erpc/erpc_ep.h"
-#include "erpc/erpc_session.h"
+#include "erpc/erpc_progress.h"
+#include "erpc/erpc_setup.h"
 #include "support/fake_net.h"
 #include "support/rng.h"
 

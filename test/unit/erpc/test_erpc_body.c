@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Bodies: received bytes remain as long as there are references. */
-#include "erpc/erpc_body.h"
+#include "erpc/base/erpc_body.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "erpc/erpc_ep.h"
-#include "erpc/erpc_session.h"
+#include "erpc/erpc_progress.h"
+#include "erpc/erpc_setup.h"
 #include "support/fake_net.h"
 
 #define RX_CNT 6u

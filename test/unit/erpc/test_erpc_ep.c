@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Endpoints: everything arrives once, unchanged and in order, with any fault of the network. */
-#include "erpc/erpc_ep.h"
+#include "erpc/erpc_progress.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -233,10 +233,10 @@ Test(erpc_ep, idle_polls_skipped_in_a_row_are_bounded)
 	for (i = 0; i < ERPC_IDLE_MAX; i++)
 		cr_expect(erpc_ep_is_idle(ep));
 	cr_expect_not(erpc_ep_is_idle(ep), "the time must be read");
-	erpc_ep_poll(ep, ep->now_ns + (ERPC_IDLE_MAX + 1) * ERPC_AWAY_NS);
+	erpc_rx_poll(ep, ep->now_ns + (ERPC_IDLE_MAX + 1) * ERPC_AWAY_NS);
 	cr_expect_not(ep->away, "it was polled often enough");
 	cr_expect(erpc_ep_is_idle(ep));
-	erpc_ep_poll(ep, ep->now_ns + 2 * ERPC_AWAY_NS + 1);
+	erpc_rx_poll(ep, ep->now_ns + 2 * ERPC_AWAY_NS + 1);
 	cr_expect(ep->away);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	for (i = 0; i < ERPC_IDLE_FRESH; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Sessions: parameters of both ends, lingering, failure and stop. */
-#include "erpc/erpc_session.h"
+#include "erpc/erpc_setup.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>

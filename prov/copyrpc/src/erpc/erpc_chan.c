@@ -2,8 +2,8 @@
 /* The tables of core_chan_ops for a session. Each operation is in the file of its subject. */
 #include "erpc/bulk/erpc_expose.h"
 #include "erpc/bulk/erpc_get.h"
-#include "erpc/erpc_ep.h"
-#include "erpc/erpc_session.h"
+#include "erpc/erpc_progress.h"
+#include "erpc/erpc_setup.h"
 #include "erpc/rx/erpc_deliver.h"
 #include "erpc/tx/erpc_call.h"
 #include "erpc/tx/erpc_piggyback.h"

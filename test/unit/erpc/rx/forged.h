@@ -9,7 +9,7 @@
 #ifndef UNIT_ERPC_FORGED_H
 #define UNIT_ERPC_FORGED_H
 
-#include "erpc/erpc_stats.h"
+#include "erpc/base/erpc_stats.h"
 #include "support/erpc_pair.h"
 
 #define STRANGER   9u /* an unknown address */

@@ -3,7 +3,7 @@
  * Packets that are malformed, of no session or from a wrong sender are counted for the first
  * reason, and change nothing.
  */
-#include "erpc/erpc_pkt.h"
+#include "erpc/rx/erpc_pkt.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>

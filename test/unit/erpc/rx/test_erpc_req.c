@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "erpc/erpc_pkt.h"
+#include "erpc/rx/erpc_pkt.h"
 #include "unit/erpc/rx/forged.h"
 
 Test(erpc_req, requests_of_a_wrong_type, .init = forged_setup, .fini = forged_teardown)

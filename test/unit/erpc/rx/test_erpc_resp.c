@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "erpc/erpc_pkt.h"
+#include "erpc/rx/erpc_pkt.h"
 #include "erpc/tx/erpc_kick.h"
 #include "unit/erpc/rx/forged.h"
 

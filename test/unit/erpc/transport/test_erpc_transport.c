@@ -9,7 +9,7 @@
 #include <sys/timerfd.h>
 
 #include "cm/base/cm.h"
-#include "erpc/erpc_session.h"
+#include "erpc/erpc_setup.h"
 #include "unit/engine/eng_fixture.h"
 #include "util/clock.h"
 #include "util/param.h"

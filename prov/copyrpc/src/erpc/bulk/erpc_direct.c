@@ -8,8 +8,7 @@
 #include "erpc/bulk/erpc_get.h"
 #include "util/bits.h"
 
-#define ERPC_DIRECT_ROUNDS 4u /* calls of the device before responses to its packets leave */
-#define ERPC_DIRECT_SKIP   8u /* polls after a wrong guess */
+#define ERPC_DIRECT_SKIP 8u /* polls after a wrong guess */
 
 static_assert(ERPC_GET_PKTS_MAX == ERPC_CREDITS_MAX, "one entry per packet in flight");
 
@@ -41,10 +40,7 @@ void erpc_direct_received(struct erpc_session *s, uint32_t slot)
 	erpc_direct_begin(s);
 }
 
-/**
- * Returns the number of consecutive packets expected next for one slot, and the slot; 0 if unknown.
- */
-static uint32_t erpc_direct_run(struct erpc_session *s, uint32_t *slot)
+uint32_t erpc_direct_expected(struct erpc_session *s, uint32_t *slot)
 {
 	uint32_t n = 0, max;
 
@@ -61,12 +57,8 @@ static uint32_t erpc_direct_run(struct erpc_session *s, uint32_t *slot)
 	return n;
 }
 
-/**
- * Computes the destination of the next `cnt` packets of the get in `slot`. Returns false if it is
- * not contiguous.
- */
-static bool erpc_direct_of(const struct erpc_session *s, uint32_t slot, uint32_t cnt,
-			   struct dev_dgram_target *target)
+bool erpc_direct_target(const struct erpc_session *s, uint32_t slot, uint32_t cnt,
+			struct dev_dgram_target *target)
 {
 	const struct erpc_tx *tx = &s->tx[slot];
 	const struct core_get *get = tx->get_op->get;
@@ -82,70 +74,5 @@ static bool erpc_direct_of(const struct erpc_session *s, uint32_t slot, uint32_t
 		.head_len = WIRE_ERPC_HDR_LEN,
 		.part_len = s->payload,
 	};
-	return true;
-}
-
-/** Returns true if the packet is the next one of the get in `slot`. */
-static bool erpc_direct_is(const struct erpc_session *s, uint32_t slot,
-			   const struct dev_dgram_in *in)
-{
-	const struct erpc_tx *tx = &s->tx[slot];
-	struct wire_erpc_hdr h;
-
-	return wire_erpc_get(&h, in->data, in->len) && h.kind == WIRE_ERPC_RESP &&
-	       h.session == s->num && h.tag == s->tag && h.req_num == tx->c.req_num &&
-	       h.pkt_num == tx->c.rx && tx->get_op && dev_dgram_is_from(s->ah, in);
-}
-
-/**
- * Processes packets received at the target. Returns false after another packet, which is left to
- * poll.
- */
-static bool erpc_direct_take(struct erpc_ep *ep, uint32_t slot,
-			     const struct dev_dgram_target *target, const struct dev_dgram_in *in,
-			     unsigned cnt)
-{
-	struct erpc_session *s = ep->direct_session;
-	unsigned i;
-
-	for (i = 0; i < cnt; i++) {
-		if (UTIL_UNLIKELY(!erpc_direct_is(s, slot, &in[i]))) {
-			ep->dg->ops->put_back(ep->dg, target, i);
-			return false;
-		}
-		ep->direct_placed = true;
-		erpc_ep_rx_burst(ep, &in[i], 1);
-		ep->direct_placed = false;
-	}
-	return true;
-}
-
-bool erpc_direct_poll(struct erpc_ep *ep, bool *more)
-{
-	struct dev_dgram_in in[ERPC_GET_PKTS_MAX];
-	unsigned rounds = ERPC_DIRECT_ROUNDS;
-	struct dev_dgram_target target;
-	uint32_t slot, cnt;
-	int n;
-
-	if (ep->direct_skip) {
-		ep->direct_skip--;
-		return false;
-	}
-	while (rounds--) {
-		cnt = ep->direct_session ? erpc_direct_run(ep->direct_session, &slot) : 0;
-		if (!cnt) {
-			ep->direct_session = NULL;
-			return false;
-		}
-		if (!erpc_direct_of(ep->direct_session, slot, cnt, &target))
-			return false;
-		n = ep->dg->ops->poll_into(ep->dg, &target, in, cnt);
-		if (n <= 0)
-			return n == -FI_EAGAIN;
-		if (!erpc_direct_take(ep, slot, &target, in, (unsigned)n))
-			return false;
-	}
-	*more = true;
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Direct placement: the device writes the bytes of a get straight to their destination. Called by
- * erpc_get.c and by erpc_ep_poll.
+ * Direct placement: the device writes the bytes of a get straight to their destination. Guesses the
+ * next packets. Called by erpc_get.c and by erpc_rx.c, which polls the device.
  *
  * Needs poll_into of the device (dgram.h), which is passed the next destination before the poll.
  * The guess: packets arrive in the order of their requests, from the session that last began a get
@@ -17,27 +17,38 @@
 #ifndef ERPC_BULK_ERPC_DIRECT_H
 #define ERPC_BULK_ERPC_DIRECT_H
 
-#include "erpc/erpc_ep.h"
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_ep.h"
+#include "erpc/base/erpc_session.h"
 
 /** Expects parts of a get of this session next. */
 void erpc_direct_begin(struct erpc_session *s);
 
-/** Notes that a packet of the get in `slot` was requested. */
-static inline void erpc_direct_requested(struct erpc_session *s, uint32_t slot)
-{
-	s->gets.pkts[(s->gets.pkts_at + s->gets.pkts_cnt) % ERPC_GET_PKTS_MAX] = (uint8_t)slot;
-	if (s->gets.pkts_cnt < ERPC_GET_PKTS_MAX)
-		s->gets.pkts_cnt++;
-	else
-		s->gets.pkts_at++;
-}
-
-/** Notes that it arrived, at its destination (ep->direct_placed) or not. */
+/** Notes that a packet of the get in `slot` arrived, placed (ep->direct_placed) or not. */
 void erpc_direct_received(struct erpc_session *s, uint32_t slot);
 
-/** Replaces poll while ep->direct_session is set. Returns false if poll has to receive the rest. */
-bool erpc_direct_poll(struct erpc_ep *ep, bool *more);
+/**
+ * Returns the number of consecutive packets expected next for one slot, and the slot; 0 if unknown.
+ */
+uint32_t erpc_direct_expected(struct erpc_session *s, uint32_t *slot);
+
+/**
+ * Computes the destination of the next `cnt` packets of the get in `slot`. Returns false if it is
+ * not contiguous.
+ */
+bool erpc_direct_target(const struct erpc_session *s, uint32_t slot, uint32_t cnt,
+			struct dev_dgram_target *target);
+
+/** Returns true if the packet is the next one of the get in `slot`. */
+static inline bool erpc_direct_is_next(const struct erpc_session *s, uint32_t slot,
+				       const struct dev_dgram_in *in)
+{
+	const struct erpc_tx *tx = &s->tx[slot];
+	struct wire_erpc_hdr h;
+
+	return wire_erpc_get(&h, in->data, in->len) && h.kind == WIRE_ERPC_RESP &&
+	       h.session == s->num && h.tag == s->tag && h.req_num == tx->c.req_num &&
+	       h.pkt_num == tx->c.rx && tx->get_op && dev_dgram_is_from(s->ah, in);
+}
 
 /** Ends the expectation for a session that closes. */
 static inline void erpc_direct_forget(struct erpc_session *s)

@@ -5,7 +5,6 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/erpc_pkt.h"
 #include "erpc/tx/erpc_respond.h"
 
 static uint32_t erpc_expose_secret(struct erpc_ep *ep)

@@ -13,7 +13,7 @@
 #ifndef ERPC_BULK_ERPC_EXPOSE_H
 #define ERPC_BULK_ERPC_EXPOSE_H
 
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_session.h"
 
 /** Exposed memory. */
 struct erpc_exposure {

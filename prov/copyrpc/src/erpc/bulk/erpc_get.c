@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "erpc/bulk/erpc_direct.h"
-#include "erpc/erpc_pkt.h"
 #include "erpc/tx/erpc_kick.h"
 #include "util/copy.h"
 
@@ -110,7 +109,7 @@ bool erpc_get_check(struct erpc_session *s, struct erpc_tx *tx, const struct wir
 	}
 	if (h->msg_size == tx->c.resp_max)
 		return true;
-	erpc_pkt_refuse(s, ERPC_BAD);
+	erpc_session_refuse(s, ERPC_BAD);
 	return false;
 }
 

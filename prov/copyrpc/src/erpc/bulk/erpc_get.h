@@ -13,7 +13,7 @@
 
 #include <assert.h>
 
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_session.h"
 
 #define ERPC_GET_MAX (4u << 20)
 

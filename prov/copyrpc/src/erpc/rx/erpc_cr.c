@@ -4,7 +4,7 @@
  * it, and returns their credits. GAP reports a missing part, which is sent again at once. KEPT
  * reports a batch that arrived before its turn.
  */
-#include "erpc/erpc_pkt.h"
+#include "erpc/rx/erpc_pkt.h"
 #include "erpc/tx/erpc_kick.h"
 #include "util/bits.h"
 
@@ -16,7 +16,7 @@ static void erpc_cr_kept(struct erpc_session *s, const struct wire_erpc_hdr *h, 
 	if (verdict == ERPC_TAKE && slot < ERPC_BATCH_SLOTS)
 		erpc_kick_kept(s, slot, h->msg_size);
 	else
-		erpc_pkt_refuse(s, verdict == ERPC_TAKE ? ERPC_BAD : verdict);
+		erpc_session_refuse(s, verdict == ERPC_TAKE ? ERPC_BAD : verdict);
 }
 
 bool erpc_cr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
@@ -34,7 +34,7 @@ bool erpc_cr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 	}
 	verdict = gap ? erpc_client_take_gap(&tx->c, h, len) : erpc_client_take(&tx->c, h, len);
 	if (verdict != ERPC_TAKE) {
-		erpc_pkt_refuse(s, verdict);
+		erpc_session_refuse(s, verdict);
 		return false;
 	}
 	s->credit.avail += flying - erpc_client_in_flight(&tx->c);

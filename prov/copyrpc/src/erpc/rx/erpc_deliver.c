@@ -5,7 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/erpc_ep.h"
+#include "erpc/base/erpc_ep.h"
 #include "erpc/tx/erpc_call.h"
 #include "erpc/tx/erpc_piggyback.h"
 #include "erpc/tx/erpc_respond.h"

@@ -13,8 +13,8 @@
 
 #include <string.h>
 
-#include "erpc/erpc_ep.h"
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_ep.h"
+#include "erpc/base/erpc_session.h"
 
 /**
  * Returns true if bytes may stay in the device's buffer: at most half of its buffers are retained.

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "erpc/bulk/erpc_expose.h"
-#include "erpc/erpc_pkt.h"
 #include "erpc/rx/erpc_deliver.h"
+#include "erpc/rx/erpc_pkt.h"
 #include "erpc/tx/erpc_piggyback.h"
 #include "erpc/tx/erpc_respond.h"
 #include "util/bits.h"
@@ -114,7 +114,7 @@ erpc_req_single_cold(struct erpc_session *s, uint32_t slot, const struct wire_er
 	enum erpc_verdict verdict =
 		erpc_server_take_req(&s->rx[slot].s, h, in->len - WIRE_ERPC_HDR_LEN);
 
-	erpc_pkt_refuse(s, verdict);
+	erpc_session_refuse(s, verdict);
 	if (verdict == ERPC_REPEAT)
 		erpc_req_repeat(s, slot);
 }
@@ -170,7 +170,7 @@ static __attribute__((noinline)) bool erpc_req_part(struct erpc_session *s,
 	enum erpc_verdict verdict;
 
 	if (UTIL_UNLIKELY(!erpc_req_is_for(slot, h->req_type) || h->msg_size > ERPC_BUF_LARGE)) {
-		erpc_pkt_refuse(s, ERPC_BAD);
+		erpc_session_refuse(s, ERPC_BAD);
 		return false;
 	}
 	if (h->msg_size <= s->payload)
@@ -181,7 +181,7 @@ static __attribute__((noinline)) bool erpc_req_part(struct erpc_session *s,
 	if (verdict != ERPC_TAKE && verdict != ERPC_LAST) {
 		if (body)
 			erpc_body_put(body);
-		erpc_pkt_refuse(s, verdict);
+		erpc_session_refuse(s, verdict);
 		if (verdict == ERPC_REPEAT)
 			erpc_req_repeat(s, slot);
 		else if (verdict == ERPC_EARLY)

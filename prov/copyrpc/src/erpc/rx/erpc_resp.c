@@ -6,8 +6,8 @@
 #include <rdma/fi_errno.h>
 
 #include "erpc/bulk/erpc_get.h"
-#include "erpc/erpc_pkt.h"
 #include "erpc/rx/erpc_deliver.h"
+#include "erpc/rx/erpc_pkt.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
@@ -78,7 +78,7 @@ bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		return false;
 	verdict = erpc_client_take(&tx->c, h, in->len - WIRE_ERPC_HDR_LEN);
 	if (UTIL_UNLIKELY(verdict != ERPC_TAKE && verdict != ERPC_LAST)) {
-		erpc_pkt_refuse(s, verdict);
+		erpc_session_refuse(s, verdict);
 		if (verdict == ERPC_EARLY)
 			erpc_resp_early(s, slot, h, in);
 		return false;

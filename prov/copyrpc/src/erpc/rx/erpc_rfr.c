@@ -3,7 +3,7 @@
  * Handler of RFR (request for response): sends a further part of a response, which is exposed
  * memory. An RFR may arrive while its request is lost; then the gap is reported.
  */
-#include "erpc/erpc_pkt.h"
+#include "erpc/rx/erpc_pkt.h"
 #include "erpc/tx/erpc_respond.h"
 
 bool erpc_rfr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
@@ -21,7 +21,7 @@ bool erpc_rfr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 	if (verdict == ERPC_BAD && h->req_num == rx->s.req_num &&
 	    rx->resp_type == WIRE_ERPC_REFUSED)
 		verdict = ERPC_STALE;
-	erpc_pkt_refuse(s, verdict);
+	erpc_session_refuse(s, verdict);
 	if (verdict == ERPC_EARLY)
 		erpc_req_early(s, slot, h);
 	return false;

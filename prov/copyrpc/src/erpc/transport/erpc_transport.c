@@ -14,7 +14,8 @@
 #include "dev/fault/flt.h"
 #include "engine/eng_conn.h"
 #include "engine/eng_engine.h"
-#include "erpc/erpc_session.h"
+#include "erpc/erpc_progress.h"
+#include "erpc/erpc_setup.h"
 #include "erpc/tx/erpc_loss.h"
 #include "erpc/tx/erpc_piggyback.h"
 #include "util/bits.h"
@@ -255,7 +256,7 @@ void erpc_transport_drain(struct eng_conn *conn)
 	unsigned turns = 0;
 
 	while (!s->err && turns++ < ERPC_DRAIN_TURNS &&
-	       erpc_ep_poll(s->ep, erpc_transport_now(transport)))
+	       erpc_rx_poll(s->ep, erpc_transport_now(transport)))
 		;
 }
 
@@ -289,7 +290,7 @@ static __attribute__((noinline)) bool erpc_transport_poll_all(struct erpc_transp
 		if (erpc_ep_is_idle(erpc_transport_ep(it)))
 			continue;
 		now_ns = now_ns ? now_ns : erpc_transport_now(transport);
-		more |= erpc_ep_poll(erpc_transport_ep(it), now_ns);
+		more |= erpc_rx_poll(erpc_transport_ep(it), now_ns);
 	}
 	return more;
 }
@@ -302,7 +303,7 @@ bool erpc_transport_poll(struct eng_transport *eng)
 
 	if (UTIL_UNLIKELY(!ep))
 		return erpc_transport_poll_all(transport);
-	return !erpc_ep_is_idle(ep) && erpc_ep_poll(ep, erpc_transport_now(transport));
+	return !erpc_ep_is_idle(ep) && erpc_rx_poll(ep, erpc_transport_now(transport));
 }
 
 static __attribute__((noinline)) void erpc_transport_flush_all(struct erpc_transport *transport)
@@ -334,7 +335,7 @@ void erpc_transport_progress(struct eng_transport *eng)
 		return;
 	}
 	if (!erpc_ep_is_idle(ep))
-		erpc_ep_poll(ep, erpc_transport_now(transport));
+		erpc_rx_poll(ep, erpc_transport_now(transport));
 	erpc_ep_flush(ep);
 }
 

@@ -15,7 +15,7 @@
 
 #include "dev/dgram.h"
 #include "engine/eng_transport.h"
-#include "erpc/erpc_ep.h"
+#include "erpc/base/erpc_ep.h"
 #include "erpc/transport/erpc_transports.h"
 #include "util/list.h"
 #include "util/tick.h"

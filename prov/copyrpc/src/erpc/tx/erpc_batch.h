@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_session.h"
 #include "erpc/tx/erpc_first.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/tx/erpc_piggyback.h"

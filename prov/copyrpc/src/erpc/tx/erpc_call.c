@@ -5,7 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/erpc_ep.h"
+#include "erpc/base/erpc_ep.h"
 #include "erpc/tx/erpc_send.h"
 #include "erpc/tx/erpc_single.h"
 #include "util/bits.h"

@@ -11,7 +11,7 @@
 #ifndef ERPC_TX_ERPC_CALL_H
 #define ERPC_TX_ERPC_CALL_H
 
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_session.h"
 
 /** Returns the bytes that the reply to a call gives back to the grant. */
 static inline uint32_t erpc_call_cost(uint32_t resp_max)

@@ -8,8 +8,8 @@
 #ifndef ERPC_TX_ERPC_FIRST_H
 #define ERPC_TX_ERPC_FIRST_H
 
-#include "erpc/erpc_ep.h"
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_ep.h"
+#include "erpc/base/erpc_session.h"
 #include "erpc/tx/erpc_loss.h"
 #include "util/bits.h"
 

@@ -2,7 +2,6 @@
 /* Implements erpc_kick.h. */
 #include "erpc/tx/erpc_kick.h"
 
-#include "erpc/bulk/erpc_direct.h"
 #include "erpc/tx/erpc_first.h"
 #include "erpc/tx/erpc_loss.h"
 #include "util/bits.h"
@@ -100,6 +99,16 @@ static void erpc_kick_pay(struct erpc_session *s, const struct erpc_tx *tx, uint
 					    erpc_kick_load(s, tx, len, pkt_num));
 }
 
+/** Notes that a packet of the get in `slot` is requested, for direct placement. */
+static inline void erpc_kick_note_get(struct erpc_session *s, uint32_t slot)
+{
+	s->gets.pkts[(s->gets.pkts_at + s->gets.pkts_cnt) % ERPC_GET_PKTS_MAX] = (uint8_t)slot;
+	if (s->gets.pkts_cnt < ERPC_GET_PKTS_MAX)
+		s->gets.pkts_cnt++;
+	else
+		s->gets.pkts_at++;
+}
+
 static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 {
 	struct erpc_out *out = &s->ep->out;
@@ -127,7 +136,7 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 		len = wire_erpc_pkt_len(buf->len, s->payload, h.pkt_num);
 	}
 	if (UTIL_UNLIKELY(tx->get_op))
-		erpc_direct_requested(s, (uint32_t)(tx - s->tx));
+		erpc_kick_note_get(s, (uint32_t)(tx - s->tx));
 	if (!h.pkt_num)
 		erpc_out_put_first(out, s->ah, buf, len, &h, &tx->out);
 	else

@@ -13,8 +13,8 @@
 #ifndef ERPC_TX_ERPC_KICK_H
 #define ERPC_TX_ERPC_KICK_H
 
-#include "erpc/erpc_ep.h"
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_ep.h"
+#include "erpc/base/erpc_session.h"
 #include "util/bits.h"
 
 #define ERPC_FREE_ALL ((1u << ERPC_SLOTS) - 1)

@@ -19,8 +19,8 @@
 #ifndef ERPC_TX_ERPC_LOSS_H
 #define ERPC_TX_ERPC_LOSS_H
 
-#include "erpc/erpc_ep.h"
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_ep.h"
+#include "erpc/base/erpc_session.h"
 
 #define ERPC_LOSS_SHIFT 14u /* 16 us a slot, a lap of 34 ms */
 #define ERPC_LOSS_SLOTS 2048u

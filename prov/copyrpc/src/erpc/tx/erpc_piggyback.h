@@ -19,8 +19,8 @@
 #ifndef ERPC_TX_ERPC_PIGGYBACK_H
 #define ERPC_TX_ERPC_PIGGYBACK_H
 
-#include "erpc/erpc_ep.h"
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_ep.h"
+#include "erpc/base/erpc_session.h"
 #include "util/bits.h"
 
 #define ERPC_PIGGYBACK_NS      20000u

@@ -5,7 +5,8 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/erpc_ep.h"
+#include "erpc/base/erpc_ep.h"
+#include "erpc/tx/erpc_send.h"
 #include "erpc/tx/erpc_single.h"
 #include "util/bits.h"
 #include "util/copy.h"
@@ -96,13 +97,22 @@ static inline uint8_t *erpc_reply_put(struct erpc_session *s, struct core_call_r
 	return wire_erpc_frame_put(at, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0, len);
 }
 
+/** Sends what slots, credits and rate allow. Gets need no flush by a reply. */
+static void erpc_reply_flush(struct erpc_session *s)
+{
+	if (erpc_respond_has_some(s))
+		erpc_respond_flush(s);
+	erpc_send_leave(s);
+	erpc_kick(s);
+}
+
 /** Ends a reply. Sends it unless more follow. */
 static inline void erpc_reply_added(struct erpc_session *s, unsigned flags)
 {
 	erpc_session_mark(s);
 	if ((flags & CORE_SEND_MORE) || s->ep->running)
 		return;
-	erpc_session_flush(s);
+	erpc_reply_flush(s);
 	erpc_ep_doorbell(s->ep);
 }
 

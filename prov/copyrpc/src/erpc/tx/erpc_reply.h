@@ -11,7 +11,7 @@
 #ifndef ERPC_TX_ERPC_REPLY_H
 #define ERPC_TX_ERPC_REPLY_H
 
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_session.h"
 
 /** Implement core_chan_ops.reply and its variants. */
 int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,

@@ -17,7 +17,7 @@
 #ifndef ERPC_TX_ERPC_RESPOND_H
 #define ERPC_TX_ERPC_RESPOND_H
 
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_session.h"
 #include "erpc/tx/erpc_piggyback.h"
 
 /** Queues the response to a delivered batch; `calls`: the batch had some. */

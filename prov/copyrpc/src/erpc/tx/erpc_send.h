@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_session.h"
 #include "util/copy.h"
 
 /* Batches in flight behind which messages with CORE_SEND_NOW gather. */

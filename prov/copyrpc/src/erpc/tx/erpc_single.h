@@ -12,7 +12,7 @@
 #ifndef ERPC_TX_ERPC_SINGLE_H
 #define ERPC_TX_ERPC_SINGLE_H
 
-#include "erpc/erpc_body.h"
+#include "erpc/base/erpc_body.h"
 #include "erpc/tx/erpc_batch.h"
 #include "erpc/tx/erpc_respond.h"
 #include "util/copy.h"

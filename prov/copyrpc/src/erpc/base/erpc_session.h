@@ -21,10 +21,11 @@
  *   opened --connect--> connected --attach--> up --erpc_session_fail--> failed --stop--> stopped
  *
  * Owner: the holder of the domain's lock; open and connect may run in another thread before attach.
- * Tested in test/unit/erpc/test_erpc_session.c, test_erpc_ep.c and test_erpc_many.c.
+ * Opened and closed in erpc_setup.h, flushed in erpc_progress.h. Tested in
+ * test/unit/erpc/test_erpc_session.c, test_erpc_ep.c and test_erpc_many.c.
  */
-#ifndef ERPC_ERPC_SESSION_H
-#define ERPC_ERPC_SESSION_H
+#ifndef ERPC_BASE_ERPC_SESSION_H
+#define ERPC_BASE_ERPC_SESSION_H
 
 #include <assert.h>
 #include <stdbool.h>
@@ -33,9 +34,9 @@
 #include "core/core_chan.h"
 #include "dev/dgram.h"
 #include "engine/eng_conn.h"
+#include "erpc/base/erpc_body.h"
 #include "erpc/buf/erpc_buf.h"
 #include "erpc/buf/erpc_out.h"
-#include "erpc/erpc_body.h"
 #include "erpc/pace/erpc_rto.h"
 #include "erpc/pace/erpc_timely.h"
 #include "erpc/pace/erpc_wheel.h"
@@ -245,39 +246,10 @@ static inline struct erpc_session *erpc_session_of(struct core_chan *chan)
 }
 
 /**
- * Allocates a session and its parameters for the peer. Returns 0, -FI_ENOMEM, or -FI_EAGAIN if all
- * numbers are in use. The caller sets `user`, chan.ops and chan.peer. Any thread.
- */
-int erpc_session_open(struct erpc_ep *ep, struct wire_erpc_params *params,
-		      struct erpc_session **session);
-
-/**
- * Connects to the peer with its parameters and address, which the session owns from here on, also
- * on error. Returns 0, -FI_EAGAIN if a second attempt may succeed, or -FI_E*, logged. Any thread.
- */
-int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *peer,
-			 struct dev_dgram_ah *ah);
-
-/** Starts to process received packets. */
-void erpc_session_attach(struct erpc_session *s);
-
-/**
  * Marks the session as failed. The endpoint calls `failed` at the end of progress. Logs `why`
  * unless it is NULL.
  */
 void erpc_session_fail(struct erpc_session *s, int err, const char *why);
-
-/** After a failure: ends all gets with `err` and takes packets out of the burst. */
-void erpc_session_end(struct erpc_session *s);
-
-/** Frees all resources but retained memory. */
-void erpc_session_stop(struct erpc_session *s);
-
-/** Frees the session, in any state, with its retained memory. */
-void erpc_session_close(struct erpc_session *s);
-
-/** Frees closed sessions with all datagrams completed by the device, or all. */
-void erpc_session_reap(struct erpc_ep *ep, bool all);
 
 /** Queues the session for the flush of this progress call, or of the next one. */
 void erpc_session_mark_cold(struct erpc_session *s);
@@ -310,21 +282,7 @@ static inline void erpc_session_freed(struct erpc_session *s)
 		erpc_session_mark(s);
 }
 
-/** Sends what slots, credits and rate allow. */
-void erpc_session_flush(struct erpc_session *s);
-
-/**
- * Returns the time for which a closing session can repeat its last response, which has no
- * acknowledgement. The peer repeats its request after an RTO similar to ours, and up to five times
- * more, each doubled, if losses are certain.
- */
-uint64_t erpc_session_linger_ns(const struct erpc_session *s);
-
-/** Returns true while accepted messages or their responses are unfinished. */
-bool erpc_session_is_busy(const struct erpc_session *s);
-
-/** Operations without an engine, and with one, which ends the connection (eng_conn.h). */
-extern const struct core_chan_ops erpc_chan_ops;
-extern const struct core_chan_ops erpc_chan_eng_ops;
+/** Counts a packet with a verdict other than TAKE and LAST. */
+void erpc_session_refuse(struct erpc_session *s, enum erpc_verdict verdict);
 
 #endif

@@ -13,8 +13,8 @@
  * Owner: the endpoint's pool. A session lists its bodies, so that its close frees them. Tested in
  * test/unit/erpc/test_erpc_body.c.
  */
-#ifndef ERPC_ERPC_BODY_H
-#define ERPC_ERPC_BODY_H
+#ifndef ERPC_BASE_ERPC_BODY_H
+#define ERPC_BASE_ERPC_BODY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * order of the checks (docs/datagram-protocol.md, section 7), and the cost of losses. A refused
  * packet changes nothing but its counter. Tested in test/unit/erpc/rx/test_erpc_check.c.
  */
-#ifndef ERPC_ERPC_STATS_H
-#define ERPC_ERPC_STATS_H
+#ifndef ERPC_BASE_ERPC_STATS_H
+#define ERPC_BASE_ERPC_STATS_H
 
 #include <stdint.h>
 

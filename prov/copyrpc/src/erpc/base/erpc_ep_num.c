@@ -14,7 +14,7 @@
 #include <rdma/fi_errno.h>
 #include <sys/random.h>
 
-#include "erpc/erpc_ep.h"
+#include "erpc/base/erpc_ep.h"
 #include "util/log.h"
 
 #define ERPC_SHARE 8u /* divisor: a session gets at most 1/8 of the free buffers */

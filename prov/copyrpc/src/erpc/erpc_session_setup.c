@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Open, connect, failure and close of a session: see erpc_session.h. */
-#include "erpc/erpc_session.h"
-
+/* Open, connect and close of a session: see erpc_setup.h. */
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "erpc/bulk/erpc_direct.h"
-#include "erpc/bulk/erpc_expose.h"
 #include "erpc/bulk/erpc_get.h"
-#include "erpc/erpc_ep.h"
-#include "erpc/rx/erpc_deliver.h"
+#include "erpc/erpc_setup.h"
 #include "erpc/tx/erpc_kick.h"
-#include "erpc/tx/erpc_respond.h"
-#include "erpc/tx/erpc_send.h"
 #include "util/log.h"
 
 #define ERPC_EAGER_MAX  (64u << 10)
@@ -206,74 +200,7 @@ void erpc_session_attach(struct erpc_session *s)
 		erpc_session_fail(s, s->ep->err, NULL);
 }
 
-/* ---- work of a progress call ---- */
-
-void erpc_session_mark_cold(struct erpc_session *s)
-{
-	if (!s->err)
-		util_list_push_back(&s->ep->dirty, &s->dirty_link);
-}
-
-void erpc_session_flush(struct erpc_session *s)
-{
-	if (s->err)
-		return;
-	if (erpc_respond_has_some(s))
-		erpc_respond_flush(s);
-	erpc_send_leave(s);
-	if (!util_list_is_empty(&s->gets.pending))
-		erpc_get_flush(s);
-	erpc_kick(s);
-}
-
-/** Returns true if packets of a response are still in the burst. */
-static bool erpc_session_has_unsent(const struct erpc_session *s)
-{
-	uint32_t slot;
-
-	for (slot = 0; slot < ERPC_SLOTS; slot++)
-		if (s->rx[slot].out.unsent)
-			return true;
-	return false;
-}
-
-uint64_t erpc_session_linger_ns(const struct erpc_session *s)
-{
-	uint64_t ns = s->time.rto.rto_ns * (s->lossy ? ERPC_LINGER_LOSSY : ERPC_LINGER);
-
-	if (s->lossy && ns < ERPC_LINGER_MIN)
-		ns = ERPC_LINGER_MIN;
-	return ns < ERPC_RTO_MAX ? ns : ERPC_RTO_MAX;
-}
-
-static bool erpc_session_lingers(const struct erpc_session *s)
-{
-	return s->last_resp_ns && s->ep->now_ns - s->last_resp_ns < erpc_session_linger_ns(s);
-}
-
-bool erpc_session_is_busy(const struct erpc_session *s)
-{
-	if (s->err)
-		return false;
-	return s->batch.buf || s->send.free_mask != ERPC_FREE_ALL || s->resp.due_mask ||
-	       s->ack.wait_mask || s->ack.empty_mask || !util_list_is_empty(&s->resp.replies) ||
-	       erpc_session_has_unsent(s) || erpc_session_lingers(s);
-}
-
-/* ---- failure, stop and close ---- */
-
-void erpc_session_fail(struct erpc_session *s, int err, const char *why)
-{
-	if (s->err)
-		return;
-	s->err = err;
-	erpc_session_close_all(s);
-	if (why)
-		UTIL_WARN(EP_DATA, "connection to one peer failed: %s\n", why);
-	util_list_remove(&s->dirty_link);
-	if (util_list_is_empty(&s->fail_link))
-		util_list_push_back(&s->ep->failing, &s->fail_link);
-}
+/* ---- stop and close ---- */
 
 /** Removes the session from all lists of the endpoint, and its packets from the burst. */
 static void erpc_session_leave_lists(struct erpc_session *s)

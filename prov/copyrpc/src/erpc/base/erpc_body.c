@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Implements erpc_body.h. */
-#include "erpc/erpc_body.h"
+#include "erpc/base/erpc_body.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "erpc/erpc_ep.h"
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_ep.h"
+#include "erpc/base/erpc_session.h"
 #include "util/bits.h"
 #include "wire/wire_erpc.h"
 

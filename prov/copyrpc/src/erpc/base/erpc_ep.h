@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * eRPC endpoint: the sessions, the transmit burst and the buffers of one datagram socket or queue
- * pair. One per libfabric endpoint, opened and polled by transport/.
+ * pair. One per libfabric endpoint. State and operations for all of erpc/; opened in erpc_setup.h,
+ * polled in erpc_progress.h.
  *
  * Progress passes the time in. All events up to the next call of progress have that time; a packet
  * that is sent between two calls gets the time of the second. The holder of the domain's lock owns
  * the endpoint, except for session numbers, which the control thread allocates, too.
  *
- * Order of erpc_ep_progress: received packets; expired timers (losses, delayed responses, pacing);
- * sessions with something to send; the burst; failures.
- *
  * Tested in test/unit/erpc/test_erpc_ep.c: two endpoints, all operations in both directions, with
  * loss.
  */
-#ifndef ERPC_ERPC_EP_H
-#define ERPC_ERPC_EP_H
+#ifndef ERPC_BASE_ERPC_EP_H
+#define ERPC_BASE_ERPC_EP_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "dev/dgram.h"
+#include "erpc/base/erpc_stats.h"
 #include "erpc/buf/erpc_buf.h"
 #include "erpc/buf/erpc_out.h"
-#include "erpc/erpc_stats.h"
 #include "erpc/pace/erpc_timely.h"
 #include "erpc/pace/erpc_wheel.h"
 #include "util/idmap.h"
@@ -52,21 +50,6 @@ struct erpc_session;
 #define ERPC_LINGER        4u  /* RTOs for which a closing session can repeat its last response */
 #define ERPC_LINGER_LOSSY  96u /* after a loss: 1 + 2 + ... + 32, spread by half */
 #define ERPC_LINGER_MIN    50000000u /* lower bound after a loss */
-
-struct erpc_ep_attr {
-	struct dev_dgram *dg; /* owned from here on: closed with the endpoint, also if open fails */
-	struct dev *dev;      /* device of dg and its operations, or NULL */
-	const struct dev_ops *dev_ops;
-	uint32_t tx_cnt; /* the device's limit of posted datagrams */
-	const struct core_upcalls *up;
-	double link_rate; /* bytes per second, the initial rate of Timely; 0: no pacing */
-	uint64_t host_ns; /* share of a round trip that wake-ups of processes may take */
-	uint64_t seed;    /* for tokens; 0: from the system */
-	/*
-	 * Called at the end of progress, after all up-calls: a session has failed (session->err).
-	 */
-	void (*failed)(struct erpc_session *session);
-};
 
 struct erpc_ep {
 	struct dev_dgram *dg;
@@ -116,20 +99,6 @@ struct erpc_ep {
 	bool seeded; /* tokens follow from `random`, for tests */
 };
 
-/** Returns 0 or -FI_E*. */
-int erpc_ep_open(const struct erpc_ep_attr *attr, struct erpc_ep **ep);
-/** Requires that all sessions are closed. */
-void erpc_ep_close(struct erpc_ep *ep);
-
-/** Returns true if more packets may be pending. A now_ns before the previous one counts as that. */
-bool erpc_ep_progress(struct erpc_ep *ep, uint64_t now_ns);
-
-/** Returns true if packets wait for a session's attach or for the next progress. */
-static inline bool erpc_ep_has_saved(const struct erpc_ep *ep)
-{
-	return ep->saved_cnt;
-}
-
 /**
  * Sets the time, which never goes back. Sets `away` if the polls since the previous call were too
  * few for the time that passed.
@@ -142,36 +111,6 @@ static inline void erpc_ep_set_time(struct erpc_ep *ep, uint64_t now_ns)
 	ep->armed = false;
 	ep->idle = 0;
 	ep->now_ns = now_ns;
-}
-
-/**
- * Returns true if no packet has arrived and no work waits for the time: the caller may skip
- * erpc_ep_poll and the read of the clock. Timers then run at most ERPC_IDLE_MAX progress calls
- * later, and sent packets get their time at most ERPC_IDLE_FRESH calls later.
- */
-static inline bool erpc_ep_is_idle(struct erpc_ep *ep)
-{
-	unsigned max = util_list_is_empty(&ep->fresh) ? ERPC_IDLE_MAX : ERPC_IDLE_FRESH;
-	struct dev_dgram *dg = ep->dg;
-
-	if (ep->idle >= max || ep->saved_cnt || !dg->ops->is_idle || !dg->ops->is_idle(dg))
-		return false;
-	ep->idle++;
-	return true;
-}
-
-/** Halves of erpc_ep_progress: poll receives packets, flush runs timers and sends. */
-bool erpc_ep_poll(struct erpc_ep *ep, uint64_t now_ns);
-static inline void erpc_ep_flush(struct erpc_ep *ep);
-
-/** Implements erpc_ep_flush where there is work. */
-void erpc_ep_flush_some(struct erpc_ep *ep);
-
-static inline void erpc_ep_flush(struct erpc_ep *ep)
-{
-	if (ep->now_ns >= ep->next_ns || !util_list_is_empty(&ep->dirty) || ep->out.cnt ||
-	    ep->reaped != ep->dg->tx_done || !util_list_is_empty(&ep->failing))
-		erpc_ep_flush_some(ep);
 }
 
 /**
@@ -189,15 +128,6 @@ static inline void erpc_ep_due_at(struct erpc_ep *ep, uint64_t at_ns)
 	if (at_ns < ep->next_ns)
 		ep->next_ns = at_ns;
 }
-
-/** Processes received datagrams and returns their buffers. Part of poll. */
-void erpc_ep_rx_burst(struct erpc_ep *ep, const struct dev_dgram_in *in, int cnt);
-
-/** Returns true if progress has no work until the device or a timer signals. */
-bool erpc_ep_is_quiet(const struct erpc_ep *ep);
-
-/** Returns the nanoseconds until the next timer expires, or UINT64_MAX. */
-uint64_t erpc_ep_due_ns(const struct erpc_ep *ep);
 
 /**
  * Waits until the device completes datagram `number`, which requests a report. Packets received

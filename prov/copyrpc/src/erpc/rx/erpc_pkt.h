@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Checks of received packets and handlers per packet kind (rx/erpc_req.c and others). Called by
- * erpc_ep.c.
+ * Checks of received packets and handlers per packet kind (erpc_req.c and others). Called by
+ * erpc_rx.c.
  *
  * A handler gets packets that passed erpc_check and applies the rules of the slot. Handlers return
  * true if they kept the device's buffer.
  *
  * Tested in test/unit/erpc/rx/.
  */
-#ifndef ERPC_ERPC_PKT_H
-#define ERPC_ERPC_PKT_H
+#ifndef ERPC_RX_ERPC_PKT_H
+#define ERPC_RX_ERPC_PKT_H
 
-#include "erpc/erpc_ep.h"
-#include "erpc/erpc_session.h"
+#include "erpc/base/erpc_ep.h"
+#include "erpc/base/erpc_session.h"
 #include "util/bits.h"
 
 /** Counts a refused packet. Returns NULL. */
@@ -55,8 +55,5 @@ bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
  * after ERPC_EARLY_MAX in a row.
  */
 void erpc_req_early(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h);
-
-/** Counts a packet with a verdict other than TAKE and LAST. */
-void erpc_pkt_refuse(struct erpc_session *s, enum erpc_verdict verdict);
 
 #endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Implements erpc_rx.h. */
+#include "erpc/rx/erpc_rx.h"
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "erpc/base/erpc_session.h"
+#include "erpc/bulk/erpc_direct.h"
+#include "erpc/rx/erpc_pkt.h"
+#include "erpc/tx/erpc_kick.h"
+#include "util/bits.h"
+
+#define ERPC_DIRECT_ROUNDS 4u /* calls of the device before responses to its packets leave */
+
+/**
+ * Keeps a packet until its session is attached, if there is space. Returns true if the buffer was
+ * kept.
+ */
+static bool __attribute__((noinline))
+erpc_rx_save_cold(struct erpc_ep *ep, const struct dev_dgram_in *in)
+{
+	if (ep->saved_cnt == ERPC_POLL_BURST) {
+		ep->stats.rx_no_memory++;
+		return false;
+	}
+	ep->saved[ep->saved_cnt++] = *in;
+	ep->stats.rx_pkts--; /* counted again when erpc_rx_saved_cold processes it */
+	return true;
+}
+
+/** Processes one packet. Returns true if its buffer was kept. */
+UTIL_INLINE bool erpc_rx_packet(struct erpc_ep *ep, const struct dev_dgram_in *in)
+{
+	struct wire_erpc_hdr h;
+	struct erpc_session *s = erpc_check(ep, in, &h);
+
+	if (UTIL_UNLIKELY(!s))
+		return false;
+	if (UTIL_UNLIKELY(!s->attached))
+		return erpc_rx_save_cold(ep, in);
+	__atomic_store_n(&s->time.rx_ns, ep->now_ns, __ATOMIC_RELAXED);
+	switch (h.kind) {
+	case WIRE_ERPC_REQ: return erpc_req_on(s, &h, in);
+	case WIRE_ERPC_RESP: return erpc_resp_on(s, &h, in);
+	case WIRE_ERPC_CR: return erpc_cr_on(s, &h, in);
+	case WIRE_ERPC_RFR: return erpc_rfr_on(s, &h, in);
+	}
+	return false;
+}
+
+UTIL_INLINE void erpc_rx_burst(struct erpc_ep *ep, const struct dev_dgram_in *in, int cnt)
+{
+	int i;
+
+	ep->stats.rx_pkts += (unsigned)cnt;
+	for (i = 0; i < cnt; i++)
+		if (!erpc_rx_packet(ep, &in[i]))
+			ep->dg->ops->release(ep->dg, in[i].slot);
+}
+
+static void erpc_rx_saved_cold(struct erpc_ep *ep)
+{
+	struct dev_dgram_in in[ERPC_POLL_BURST];
+	int cnt = (int)ep->saved_cnt;
+
+	memcpy(in, ep->saved, (size_t)cnt * sizeof(in[0]));
+	ep->saved_cnt = 0;
+	erpc_rx_burst(ep, in, cnt);
+}
+
+/**
+ * Processes packets received at the target. Returns false after another packet, which is left to
+ * poll.
+ */
+static bool erpc_rx_direct_take(struct erpc_ep *ep, uint32_t slot,
+				const struct dev_dgram_target *target,
+				const struct dev_dgram_in *in, unsigned cnt)
+{
+	struct erpc_session *s = ep->direct_session;
+	unsigned i;
+
+	for (i = 0; i < cnt; i++) {
+		if (UTIL_UNLIKELY(!erpc_direct_is_next(s, slot, &in[i]))) {
+			ep->dg->ops->put_back(ep->dg, target, i);
+			return false;
+		}
+		ep->direct_placed = true;
+		erpc_rx_burst(ep, &in[i], 1);
+		ep->direct_placed = false;
+	}
+	return true;
+}
+
+static bool erpc_rx_direct(struct erpc_ep *ep, bool *more)
+{
+	struct dev_dgram_in in[ERPC_GET_PKTS_MAX];
+	unsigned rounds = ERPC_DIRECT_ROUNDS;
+	struct dev_dgram_target target;
+	uint32_t slot, cnt;
+	int n;
+
+	if (ep->direct_skip) {
+		ep->direct_skip--;
+		return false;
+	}
+	while (rounds--) {
+		cnt = ep->direct_session ? erpc_direct_expected(ep->direct_session, &slot) : 0;
+		if (!cnt) {
+			ep->direct_session = NULL;
+			return false;
+		}
+		if (!erpc_direct_target(ep->direct_session, slot, cnt, &target))
+			return false;
+		n = ep->dg->ops->poll_into(ep->dg, &target, in, cnt);
+		if (n <= 0)
+			return n == -FI_EAGAIN;
+		if (!erpc_rx_direct_take(ep, slot, &target, in, (unsigned)n))
+			return false;
+	}
+	*more = true;
+	return true;
+}
+
+bool erpc_rx_poll(struct erpc_ep *ep, uint64_t now_ns)
+{
+	struct dev_dgram_in in[ERPC_POLL_BURST];
+	unsigned rounds = ERPC_POLL_ROUNDS;
+	bool more = false, over;
+	int n = 0;
+
+	erpc_ep_set_time(ep, now_ns);
+	ep->running = true;
+	if (!util_list_is_empty(&ep->fresh))
+		erpc_kick_stamp(ep);
+	if (UTIL_UNLIKELY(ep->saved_cnt))
+		erpc_rx_saved_cold(ep);
+	over = UTIL_UNLIKELY(ep->direct_session) && !ep->err && erpc_rx_direct(ep, &more);
+	while (!over && !ep->err && rounds--) {
+		n = ep->dg->ops->poll(ep->dg, in, ERPC_POLL_BURST);
+		if (n > 0)
+			erpc_rx_burst(ep, in, n);
+		over = n != (int)ERPC_POLL_BURST;
+		more = !over;
+	}
+	if (UTIL_UNLIKELY(n < 0))
+		erpc_ep_fail(ep, n);
+	ep->running = false;
+	return more;
+}
