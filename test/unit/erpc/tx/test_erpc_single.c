@@ -2,7 +2,8 @@
 /*
  * Single messages, calls and replies: equal to those of the general path, and only without company.
  */
-#include "erpc/tx/erpc_single.h"
+#include "erpc/tx/erpc_batch.h"
+#include "erpc/tx/erpc_reply.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -165,7 +166,7 @@ Test(erpc_single, a_single_reply_equals_a_response, .init = setup_server, .fini 
 	struct iovec iov = { 0 };
 
 	both_called();
-	cr_assert(erpc_single_replies(single, WIRE_ERPC_FRAME_LEN, 0, 0));
+	cr_assert(erpc_reply_may_single(single, WIRE_ERPC_FRAME_LEN, 0, 0));
 	/* The reply to the first call is empty (erpc_pair.c). */
 	call = take_pending(&pairs[0].end[1]);
 	cr_assert_eq(single->conn.chan.ops->reply_release(&single->conn.chan, call.ref, call.retain,
@@ -192,22 +193,22 @@ Test(erpc_single, messages_with_company_are_not_single, .init = setup, .fini = t
 	struct erpc_session *s = single;
 	uint32_t credits = s->credit.avail;
 
-	cr_expect(erpc_single_may(s, 2 * LEN, LEN, 0));
-	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, CORE_SEND_MORE), "more follows");
-	cr_expect_not(erpc_single_may(s, 2 * LEN, UTIL_COPY_SHORT + 1, 0), "it is long");
+	cr_expect(erpc_batch_may_single(s, 2 * LEN, LEN, 0));
+	cr_expect_not(erpc_batch_may_single(s, 2 * LEN, LEN, CORE_SEND_MORE), "more follows");
+	cr_expect_not(erpc_batch_may_single(s, 2 * LEN, UTIL_COPY_SHORT + 1, 0), "it is long");
 	s->ep->running = true;
-	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "progress sends it");
+	cr_expect_not(erpc_batch_may_single(s, 2 * LEN, LEN, 0), "progress sends it");
 	s->ep->running = false;
 	s->credit.avail = 0;
-	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "no credit");
+	cr_expect_not(erpc_batch_may_single(s, 2 * LEN, LEN, 0), "no credit");
 	s->credit.avail = credits;
 	s->batch.bursts = ERPC_BURSTS_TRUST;
-	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "a burst is expected");
+	cr_expect_not(erpc_batch_may_single(s, 2 * LEN, LEN, 0), "a burst is expected");
 	s->batch.bursts = 0;
 	cr_assert_eq(pair_call(&pairs[0].end[0], CORE_SEND_MORE), 0);
-	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "others wait");
+	cr_expect_not(erpc_batch_may_single(s, 2 * LEN, LEN, 0), "others wait");
 	cr_assert_eq(pair_call(&pairs[0].end[0], 0), 0);
-	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "others are in flight");
+	cr_expect_not(erpc_batch_may_single(s, 2 * LEN, LEN, 0), "others are in flight");
 }
 
 Test(erpc_single, a_reply_that_is_not_the_last_waits, .init = setup_server, .fini = teardown)
@@ -218,8 +219,9 @@ Test(erpc_single, a_reply_that_is_not_the_last_waits, .init = setup_server, .fin
 	cr_assert_eq(pair_call(client, 0), 0);
 	erpc_pair_run(&pairs[0], 20000);
 	cr_assert_eq(server->pending_cnt, 2);
-	cr_expect_not(erpc_single_replies(single, WIRE_ERPC_FRAME_LEN, 0, 0),
+	cr_expect_not(erpc_reply_may_single(single, WIRE_ERPC_FRAME_LEN, 0, 0),
 		      "two calls have no reply");
 	pair_reply_one(server);
-	cr_expect_not(erpc_single_replies(single, WIRE_ERPC_FRAME_LEN, 0, 0), "another one waits");
+	cr_expect_not(erpc_reply_may_single(single, WIRE_ERPC_FRAME_LEN, 0, 0),
+		      "another one waits");
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * When the open batch waits for more messages, and how a batch leaves. Called by erpc_send.c and
- * erpc_single.h.
+ * When the open batch waits for more messages, how a batch leaves, and the fast path of a small
+ * message or call that leaves in a batch of its own. Called by erpc_send.c and erpc_call.c.
  *
- * Tested in test/unit/erpc/tx/test_erpc_send.c.
+ * Fast path: if nothing of the session is in flight or waits, and no flag announces more, the
+ * packet is made in one step, without opening, marking, flushing and closing a batch. Packet and
+ * session state equal those of the general path.
+ *
+ * Tested in test/unit/erpc/tx/test_erpc_send.c, and test_erpc_single.c, which compares both paths.
  */
 #ifndef ERPC_TX_ERPC_BATCH_H
 #define ERPC_TX_ERPC_BATCH_H
@@ -11,10 +15,10 @@
 #include <string.h>
 
 #include "erpc/base/erpc_session.h"
-#include "erpc/tx/erpc_first.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/tx/erpc_piggyback.h"
 #include "util/bits.h"
+#include "util/copy.h"
 
 #define ERPC_BATCH_HEAD   ((uint32_t)sizeof(struct wire_erpc_batch))
 #define ERPC_BURSTS_TRUST 2u /* bursts in a row after which the next one is expected */
@@ -51,8 +55,8 @@ static inline bool erpc_batch_has_slot(const struct erpc_session *s)
 }
 
 /**
- * Sends `buf` in a free slot, with `end` the position behind it. `now` (requires erpc_first_may):
- * its packet is in the burst on return, else it waits for erpc_kick. Requires erpc_batch_has_slot.
+ * Sends `buf` in a free slot, with `end` the position behind it. `now` (if erpc_kick_may_now): the
+ * packet is in the burst on return, else it waits for erpc_kick. Requires erpc_batch_has_slot.
  */
 UTIL_INLINE void erpc_batch_leave(struct erpc_session *s, struct erpc_buf *buf, uint64_t end,
 				  bool now)
@@ -71,10 +75,45 @@ UTIL_INLINE void erpc_batch_leave(struct erpc_session *s, struct erpc_buf *buf, 
 	head.ack = erpc_piggyback_take(s);
 	memcpy(buf->data, &head, sizeof(head));
 	if (now)
-		erpc_first_go(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
+		erpc_kick_now(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
 	else
 		erpc_kick_begin(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
 	tx->prompt = prompt;
+}
+
+/* ---- single messages ---- */
+
+/**
+ * Returns true if a frame of `span` bytes, `len` of them the user's, may leave alone now, and there
+ * is a buffer for it.
+ */
+static inline bool erpc_batch_may_single(const struct erpc_session *s, uint32_t span, size_t len,
+					 unsigned flags)
+{
+	const struct erpc_ep *ep = s->ep;
+
+	return !flags && len <= UTIL_COPY_SHORT && !s->batch.buf && !s->err && !ep->running &&
+	       !erpc_batch_gathers(s) && erpc_kick_may_now(s, ERPC_BATCH_HEAD + span) &&
+	       erpc_buf_has_tiny(&ep->bufs);
+}
+
+/** Takes that buffer. Requires erpc_batch_may_single. */
+static inline struct erpc_buf *erpc_batch_single_buf(struct erpc_session *s, uint32_t span)
+{
+	struct erpc_buf *buf = erpc_buf_take(&s->ep->bufs, 0);
+
+	buf->len = ERPC_BATCH_HEAD + span;
+	return buf;
+}
+
+/** Sends the buffer after its frame was written. */
+static inline void erpc_batch_send_single(struct erpc_session *s, struct erpc_buf *buf)
+{
+	s->send.posted_pos += ERPC_POS_STEP;
+	erpc_batch_is_single(s);
+	s->ep->stats.frames++;
+	erpc_batch_leave(s, buf, s->send.posted_pos, true);
+	erpc_ep_doorbell(s->ep);
 }
 
 #endif

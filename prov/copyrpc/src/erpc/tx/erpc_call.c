@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "erpc/base/erpc_ep.h"
+#include "erpc/tx/erpc_batch.h"
 #include "erpc/tx/erpc_send.h"
-#include "erpc/tx/erpc_single.h"
 #include "util/bits.h"
 
 /** Allocates the id of a call and takes its cost from the grant. Returns 0 or -FI_E*. */
@@ -64,7 +64,7 @@ int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t r
 	return 0;
 }
 
-/** Sends a call as a single message (erpc_single.h). */
+/** Sends a call as a single message (erpc_batch.h). */
 static inline int erpc_call_single(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
 				   uint32_t resp_max, void *context)
 {
@@ -74,13 +74,13 @@ static inline int erpc_call_single(struct erpc_session *s, uint32_t op, const vo
 
 	if (UTIL_UNLIKELY(erpc_call_register(s, resp_max, context, &id)))
 		return -FI_ENOMEM;
-	single = erpc_single_buf(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body));
+	single = erpc_batch_single_buf(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body));
 	single->has_calls = true;
 	at = wire_erpc_frame_put(single->data + ERPC_BATCH_HEAD, WIRE_ERPC_FRAME_CALL, id, resp_max,
 				 body);
 	memcpy(at, &op, sizeof(op));
 	util_copy_short(at + sizeof(op), buf, len);
-	erpc_single_go(s, single);
+	erpc_batch_send_single(s, single);
 	return 0;
 }
 
@@ -106,7 +106,8 @@ erpc_call_buf_general(struct erpc_session *s, uint32_t op, const void *buf, size
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, (uint32_t)(sizeof(op) + len));
 
-	if (s->send.grant_left >= erpc_call_cost(resp_max) && erpc_single_may(s, span, len, flags))
+	if (s->send.grant_left >= erpc_call_cost(resp_max) &&
+	    erpc_batch_may_single(s, span, len, flags))
 		return erpc_call_single(s, op, buf, len, resp_max, context);
 	return erpc_call_buf_cold(s, op, buf, len, resp_max, context, flags);
 }

@@ -2,7 +2,6 @@
 /* Implements erpc_kick.h. */
 #include "erpc/tx/erpc_kick.h"
 
-#include "erpc/tx/erpc_first.h"
 #include "erpc/tx/erpc_loss.h"
 #include "util/bits.h"
 
@@ -15,7 +14,7 @@ bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct
 		erpc_client_begin_single(&tx->c, resp_max);
 	else if (!erpc_client_begin(&tx->c, buf->len, resp_max))
 		return false;
-	erpc_first_begin(s, slot, type, buf);
+	erpc_kick_init(s, slot, type, buf);
 	tx->rtt_pending = false;
 	s->send.pending_mask |= 1u << slot;
 	return true;
@@ -153,7 +152,7 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 /** Sends the only packet of a request for the first time, like erpc_kick_packet. */
 static void erpc_kick_first(struct erpc_session *s, struct erpc_tx *tx)
 {
-	erpc_first_packet(s, tx, tx->type, tx->buf);
+	erpc_kick_first_packet(s, tx, tx->type, tx->buf);
 	erpc_kick_pay(s, tx, tx->buf->len, 0);
 }
 
@@ -205,7 +204,7 @@ void erpc_kick_pending(struct erpc_session *s)
 {
 	uint32_t wants = s->send.pending_mask;
 
-	erpc_first_note(s);
+	erpc_kick_note_fresh(s);
 	if (UTIL_LIKELY(!(wants & (wants - 1)))) {
 		uint32_t slot = (uint32_t)__builtin_ctz(wants);
 

@@ -8,13 +8,17 @@
  * the session here again when it ends: a response returns credits and slots, the next progress
  * makes room, the wheel expires.
  *
- * Tested in test/unit/erpc/test_erpc_ep.c.
+ * A request of one packet, the common case, leaves at once without this loop, if permitted
+ * (erpc_kick_now). Packet and state equal those of the loop.
+ *
+ * Tested in test/unit/erpc/test_erpc_ep.c, tx/test_erpc_kick.c and tx/test_erpc_kick_now.c.
  */
 #ifndef ERPC_TX_ERPC_KICK_H
 #define ERPC_TX_ERPC_KICK_H
 
 #include "erpc/base/erpc_ep.h"
 #include "erpc/base/erpc_session.h"
+#include "erpc/tx/erpc_loss.h"
 #include "util/bits.h"
 
 #define ERPC_FREE_ALL ((1u << ERPC_SLOTS) - 1)
@@ -78,5 +82,83 @@ void erpc_kick_stamp(struct erpc_ep *ep);
 
 /** Queues sessions with an expired pacing timer. */
 void erpc_kick_wheel(struct erpc_ep *ep);
+
+/* ---- requests of one packet that leave at once ---- */
+
+/** Sets the state of a new request in a free slot, without its packets. */
+static inline void erpc_kick_init(struct erpc_session *s, uint32_t slot, uint8_t type,
+				  struct erpc_buf *buf)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	tx->buf = buf;
+	tx->sent_ns = s->ep->now_ns;
+	tx->window = ERPC_CREDITS_MAX;
+	s->send.free_mask &= ~(1u << slot);
+	tx->tries = 0;
+	tx->went_back = false;
+	tx->overtaken = false;
+	tx->kept = false;
+	tx->early = 0;
+	tx->type = type;
+	tx->prompt = type == WIRE_ERPC_REPLIES;
+}
+
+/**
+ * Adds the only packet of a request to the burst, for the first time. The caller took the credit.
+ */
+static inline void erpc_kick_first_packet(struct erpc_session *s, struct erpc_tx *tx, uint8_t type,
+					  struct erpc_buf *buf)
+{
+	struct erpc_ep *ep = s->ep;
+	uint32_t len = buf->len;
+	struct wire_erpc_hdr h = {
+		.req_type = type,
+		.msg_size = len,
+		.session = s->peer_num,
+		.kind = WIRE_ERPC_REQ,
+		.req_num = tx->c.req_num,
+		.tag = s->peer_tag,
+	};
+
+	erpc_client_first(&tx->c);
+	tx->sent_ns = ep->now_ns;
+	tx->pkt_seq = ++s->send.pkts_sent;
+	tx->rtt_pkt = 0;
+	tx->rtt_start_ns = ep->running ? ep->now_ns : 0;
+	tx->rtt_pending = true;
+	ep->stats.tx_pkts++;
+	erpc_out_put_first(&ep->out, s->ah, buf, len, &h, &tx->out);
+	erpc_loss_watch(s);
+}
+
+/** Returns true if a request of `len` bytes with a response of one packet may leave at once. */
+static inline bool erpc_kick_may_now(const struct erpc_session *s, uint32_t len)
+{
+	const struct erpc_ep *ep = s->ep;
+
+	return len <= s->payload && s->credit.avail && !s->send.pending_mask &&
+	       ep->out.cnt < ERPC_BURST && (!ep->paces || erpc_timely_is_open(&s->time.timely));
+}
+
+/** Notes that a packet needs the time of the next progress, if sent between two calls. */
+static inline void erpc_kick_note_fresh(struct erpc_session *s)
+{
+	if (!s->ep->running && util_list_is_empty(&s->fresh_link))
+		util_list_push_back(&s->ep->fresh, &s->fresh_link);
+}
+
+/** Begins a request in a free slot with its packet in the burst. Requires erpc_kick_may_now. */
+UTIL_INLINE void erpc_kick_now(struct erpc_session *s, uint32_t slot, uint8_t type,
+			       struct erpc_buf *buf, uint32_t resp_max)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	s->credit.avail--;
+	erpc_client_begin_single(&tx->c, resp_max);
+	erpc_kick_init(s, slot, type, buf);
+	erpc_kick_note_fresh(s);
+	erpc_kick_first_packet(s, tx, type, buf);
+}
 
 #endif

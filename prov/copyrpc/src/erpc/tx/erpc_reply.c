@@ -5,9 +5,10 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "erpc/base/erpc_body.h"
 #include "erpc/base/erpc_ep.h"
+#include "erpc/tx/erpc_respond.h"
 #include "erpc/tx/erpc_send.h"
-#include "erpc/tx/erpc_single.h"
 #include "util/bits.h"
 #include "util/copy.h"
 
@@ -134,19 +135,45 @@ int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const struct io
 	return 0;
 }
 
-/** Sends a single reply (erpc_single.h). */
+/** Sends the reply as the response to the batch that waits for it. */
+static inline void erpc_reply_send_single(struct erpc_session *s, struct erpc_buf *buf)
+{
+	uint32_t slot = (uint32_t)__builtin_ctz(s->resp.wait_mask);
+	struct erpc_rx *rx = &s->rx[slot];
+	struct wire_erpc_hdr h = {
+		.req_type = WIRE_ERPC_LATE,
+		.msg_size = buf->len,
+		.session = s->peer_num,
+		.kind = WIRE_ERPC_RESP,
+		.pkt_num = (uint16_t)(rx->s.req_pkts - 1),
+		.req_num = rx->s.req_num,
+		.tag = s->peer_tag,
+	};
+
+	s->resp.wait_mask = 0;
+	util_list_remove(&s->wait_link);
+	memset(buf->data, 0, ERPC_BATCH_HEAD);
+	rx->resp = buf;
+	erpc_server_respond_single(&rx->s, buf->len);
+	s->last_resp_ns = s->ep->now_ns;
+	s->ep->stats.tx_pkts++;
+	erpc_out_put_first(&s->ep->out, s->ah, buf, buf->len, &h, &rx->out);
+	erpc_ep_doorbell(s->ep);
+}
+
+/** Sends a single reply (erpc_batch.h). */
 static inline int erpc_reply_single(struct erpc_session *s, struct core_call_ref ref,
 				    struct erpc_body *body, const void *buf, size_t len)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
-	struct erpc_buf *single = erpc_single_buf(s, span);
+	struct erpc_buf *single = erpc_batch_single_buf(s, span);
 
 	util_copy_short(wire_erpc_frame_put(single->data + ERPC_BATCH_HEAD, WIRE_ERPC_FRAME_REPLY,
 					    ref.call_id, 0, (uint32_t)len),
 			buf, len);
 	s->resp.calls_pending = 0;
 	s->resp.reserved -= ref.resp_max + ERPC_GRANT_CALL;
-	erpc_single_reply(s, single);
+	erpc_reply_send_single(s, single);
 	erpc_body_put(body);
 	return 0;
 }
@@ -176,7 +203,7 @@ erpc_reply_release_general(struct erpc_session *s, struct core_call_ref ref, cor
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
 
-	if (len <= ref.resp_max && erpc_single_replies(s, span, len, flags))
+	if (len <= ref.resp_max && erpc_reply_may_single(s, span, len, flags))
 		return erpc_reply_single(s, ref, erpc_body_retained(retain), buf, len);
 	return erpc_reply_release_cold(s, ref, retain, buf, len, flags);
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "erpc/tx/erpc_batch.h"
-#include "erpc/tx/erpc_single.h"
 #include "util/bits.h"
 
 #define ERPC_BUSY_MANY 3u /* batches in flight behind which the next ones may be long */
@@ -21,7 +20,7 @@ bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
 {
 	if (!erpc_batch_has_slot(s))
 		return false;
-	erpc_batch_leave(s, buf, end, erpc_first_may(s, buf->len));
+	erpc_batch_leave(s, buf, end, erpc_kick_may_now(s, buf->len));
 	return true;
 }
 
@@ -40,7 +39,8 @@ bool erpc_send_leave(struct erpc_session *s)
 		s->batch.expected_len = s->batch.buf->len;
 	if (!erpc_batch_has_slot(s))
 		return false;
-	erpc_batch_leave(s, s->batch.buf, s->send.posted_pos, erpc_first_may(s, s->batch.buf->len));
+	erpc_batch_leave(s, s->batch.buf, s->send.posted_pos,
+			 erpc_kick_may_now(s, s->batch.buf->len));
 	s->ep->stats.frames += frames;
 	s->batch.buf = NULL;
 	return true;
@@ -227,8 +227,8 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 
 	if (UTIL_UNLIKELY(s->err))
 		return s->err;
-	if (erpc_single_may(s, span, len, core_packed_flags(packed)))
-		single = erpc_single_buf(s, span);
+	if (erpc_batch_may_single(s, span, len, core_packed_flags(packed)))
+		single = erpc_batch_single_buf(s, span);
 	at = single ? single->data + ERPC_BATCH_HEAD : erpc_send_room(s, span);
 	if (UTIL_UNLIKELY(!at))
 		return -FI_EAGAIN;
@@ -237,7 +237,7 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 	util_copy_short(at, ext, ext_len);
 	util_copy(at + ext_len, buf, len);
 	if (single)
-		erpc_single_go(s, single);
+		erpc_batch_send_single(s, single);
 	else
 		erpc_send_added(s, span, core_packed_flags(packed));
 	return 1; /* CORE_CHAN_ASYNC */

@@ -3,12 +3,11 @@
  * First transmission of a request of one packet: equal to that of erpc_kick, and only when
  * permitted.
  */
-#include "erpc/tx/erpc_first.h"
+#include "erpc/tx/erpc_kick.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "erpc/tx/erpc_kick.h"
 #include "support/erpc_pair.h"
 
 #define SLOT 2u
@@ -96,8 +95,8 @@ static void both_ways(bool running)
 
 	s->ep->running = running;
 	t->ep->running = running;
-	cr_assert(erpc_first_may(s, LEN));
-	erpc_first_go(s, SLOT, WIRE_ERPC_BATCH, request(s->ep), s->payload);
+	cr_assert(erpc_kick_may_now(s, LEN));
+	erpc_kick_now(s, SLOT, WIRE_ERPC_BATCH, request(s->ep), s->payload);
 	cr_assert(erpc_kick_begin(t, SLOT, WIRE_ERPC_BATCH, request(t->ep), t->payload));
 	erpc_kick(t);
 	compare(s, t);
@@ -107,32 +106,32 @@ static void both_ways(bool running)
 	t->ep->running = false;
 }
 
-Test(erpc_first, leaves_like_any_request, .init = setup, .fini = teardown)
+Test(erpc_kick_now, leaves_like_any_request, .init = setup, .fini = teardown)
 {
 	both_ways(false);
 	both_ways(true);
 }
 
-Test(erpc_first, requests_that_must_wait_do_not_leave, .init = setup, .fini = teardown)
+Test(erpc_kick_now, requests_that_must_wait_do_not_leave, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = pairs[0].end[0].s;
 	uint32_t credits = s->credit.avail;
 
-	cr_expect(erpc_first_may(s, s->payload));
-	cr_expect_not(erpc_first_may(s, s->payload + 1), "two packets");
+	cr_expect(erpc_kick_may_now(s, s->payload));
+	cr_expect_not(erpc_kick_may_now(s, s->payload + 1), "two packets");
 	s->credit.avail = 0;
-	cr_expect_not(erpc_first_may(s, LEN), "no credit");
+	cr_expect_not(erpc_kick_may_now(s, LEN), "no credit");
 	s->credit.avail = credits;
 	s->send.pending_mask = 1;
-	cr_expect_not(erpc_first_may(s, LEN), "others come first");
+	cr_expect_not(erpc_kick_may_now(s, LEN), "others come first");
 	s->send.pending_mask = 0;
 	s->ep->out.cnt = ERPC_BURST;
-	cr_expect_not(erpc_first_may(s, LEN), "the burst is full");
+	cr_expect_not(erpc_kick_may_now(s, LEN), "the burst is full");
 	s->ep->out.cnt = 0;
 	s->ep->paces = true;
 	s->time.timely.rate = s->time.timely.cfg->max_rate / 2;
-	cr_expect_not(erpc_first_may(s, LEN), "paced");
+	cr_expect_not(erpc_kick_may_now(s, LEN), "paced");
 	s->time.timely.rate = s->time.timely.cfg->max_rate;
-	cr_expect(erpc_first_may(s, LEN));
+	cr_expect(erpc_kick_may_now(s, LEN));
 	s->ep->paces = false;
 }
