@@ -289,7 +289,7 @@ void erpc_pair_fini(struct erpc_pair *p)
 		pair_end_close(&p->end[i]);
 	for (i = 0; i < 2; i++) {
 		if (p->end[i].s)
-			p->end[i].s->conn.chan.ops->close(&p->end[i].s->conn.chan);
+			erpc_pair_close(p->end[i].s);
 		cr_assert_eq(p->end[i].ep->dg->rx_retained, 0, "every receive buffer was returned");
 		cr_assert_eq(p->end[i].ep->session_cnt, 0);
 		cr_assert_eq(p->end[i].ep->promised, 0);

@@ -20,6 +20,7 @@
 
 #define PAIR_RESP_MAX    3000u /* of each call */
 #define PAIR_PENDING_MAX 4096u
+#define PAIR_MTU         1024u /* default of fake_net_init */
 #define PAIR_GET_MAX     4u
 #define PAIR_GET_LEN     (600u << 10)
 
@@ -124,5 +125,11 @@ void erpc_pair_run(struct erpc_pair *p, uint64_t ns);
 void erpc_pair_settle(struct erpc_pair *p);
 /** Asserts that everything sent was received, replied to and acknowledged. */
 void erpc_pair_check(struct erpc_pair *p);
+
+/** Closes a session as core does. */
+static inline void erpc_pair_close(struct erpc_session *s)
+{
+	s->conn.chan.ops->close(&s->conn.chan);
+}
 
 #endif

@@ -78,8 +78,10 @@ static bool is_whole(const struct erpc_body *body, unsigned number)
 	return body->len == LEN - WIRE_ERPC_HDR_LEN;
 }
 
+TestSuite(erpc_body, .init = setup, .fini = teardown);
+
 /** More packets arrive than the device has buffers; other sessions can still receive. */
-Test(erpc_body, beyond_half_of_the_buffers_bodies_are_copied, .init = setup, .fini = teardown)
+Test(erpc_body, beyond_half_of_the_buffers_bodies_are_copied)
 {
 	struct erpc_body *all[4 * RX_CNT];
 	unsigned i, in_device = 0;
@@ -101,7 +103,7 @@ Test(erpc_body, beyond_half_of_the_buffers_bodies_are_copied, .init = setup, .fi
 	cr_expect(kept, "the device's buffers are used again");
 }
 
-Test(erpc_body, the_last_reference_frees_it, .init = setup, .fini = teardown)
+Test(erpc_body, the_last_reference_frees_it)
 {
 	struct erpc_body *body;
 	unsigned i;
@@ -121,7 +123,7 @@ Test(erpc_body, the_last_reference_frees_it, .init = setup, .fini = teardown)
 	cr_expect(util_list_is_empty(&s->bodies));
 }
 
-Test(erpc_body, delivered_bytes_count_as_retained_until_freed, .init = setup, .fini = teardown)
+Test(erpc_body, delivered_bytes_count_as_retained_until_freed)
 {
 	struct erpc_body *delivered = erpc_body_new(s, 100), *undelivered = erpc_body_new(s, 1000);
 
@@ -136,7 +138,7 @@ Test(erpc_body, delivered_bytes_count_as_retained_until_freed, .init = setup, .f
 	cr_expect_eq(s->retained_len, 0);
 }
 
-Test(erpc_body, assembled_bodies_use_the_heap, .init = setup, .fini = teardown)
+Test(erpc_body, assembled_bodies_use_the_heap)
 {
 	static const uint32_t lens[] = { 0, 1, 5000, ERPC_BUF_LARGE };
 	unsigned i;
@@ -153,7 +155,7 @@ Test(erpc_body, assembled_bodies_use_the_heap, .init = setup, .fini = teardown)
 }
 
 /** teardown checks that the buffers are back. */
-Test(erpc_body, close_frees_retained_bodies, .init = setup, .fini = teardown)
+Test(erpc_body, close_frees_retained_bodies)
 {
 	bool kept;
 

@@ -115,8 +115,8 @@ static void end(void)
 	uint32_t i;
 
 	for (i = 0; i < b.cnt; i++) {
-		b.peers[i].here.s->conn.chan.ops->close(&b.peers[i].here.s->conn.chan);
-		b.peers[i].there.s->conn.chan.ops->close(&b.peers[i].there.s->conn.chan);
+		erpc_pair_close(b.peers[i].here.s);
+		erpc_pair_close(b.peers[i].there.s);
 		erpc_ep_close(b.peers[i].ep);
 	}
 	cr_expect_eq(b.ep->promised, 0);

@@ -21,8 +21,7 @@ static struct core_chan *chan(void)
 
 static void setup(void)
 {
-	erpc_pair_init(&p, 1);
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, 1, PAIR_MTU);
 }
 
 Test(erpc_chan, every_operation_is_set)

@@ -101,8 +101,7 @@ Test(erpc_ep, packets_before_attach_wait_and_are_counted_once)
 {
 	unsigned i;
 
-	erpc_pair_init(&p, 3);
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, 3, PAIR_MTU);
 	p.end[1].s->attached = false;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	for (i = 0; i < 10; i++)
@@ -125,8 +124,7 @@ Test(erpc_ep, packets_before_attach_are_bounded)
 	struct erpc_ep *ep;
 	unsigned i, k;
 
-	erpc_pair_init(&p, 4);
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, 4, PAIR_MTU);
 	ep = p.end[1].ep;
 	for (i = 0; i < 4; i++) {
 		erpc_pair_join(p.end[0].ep, ep, &here[i], &there[i]);
@@ -142,8 +140,8 @@ Test(erpc_ep, packets_before_attach_are_bounded)
 	cr_expect_eq(ep->dg->rx_retained, ERPC_POLL_BURST);
 	cr_expect_gt(ep->stats.rx_no_memory, 0);
 	for (i = 0; i < 4; i++) {
-		here[i]->conn.chan.ops->close(&here[i]->conn.chan);
-		there[i]->conn.chan.ops->close(&there[i]->conn.chan);
+		erpc_pair_close(here[i]);
+		erpc_pair_close(there[i]);
 	}
 	erpc_pair_run(&p, 100000);
 	cr_expect_eq(ep->dg->rx_retained, 0, "saved packets of closed sessions are returned");
@@ -188,8 +186,7 @@ Test(erpc_ep, is_quiet_with_a_full_device_that_wakes_it)
 {
 	struct erpc_ep *ep;
 
-	erpc_pair_init(&p, 5);
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, 5, PAIR_MTU);
 	ep = p.end[0].ep;
 	p.net.busy_chance = 1000000;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
@@ -220,8 +217,7 @@ Test(erpc_ep, idle_polls_skipped_in_a_row_are_bounded)
 	struct erpc_ep *ep;
 	unsigned i;
 
-	erpc_pair_init(&p, 5);
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, 5, PAIR_MTU);
 	ep = p.end[0].ep;
 	own = ep->dg->ops;
 	cr_expect_not(erpc_ep_is_idle(ep), "this device has no is_idle");

@@ -18,8 +18,7 @@ Test(erpc_many, a_freed_number_is_reused_last)
 	struct erpc_session *s;
 	uint32_t i;
 
-	erpc_pair_init(&p, 1);
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, 1, PAIR_MTU);
 	cr_assert_eq(erpc_session_open(p.end[0].ep, &params, &s), 0);
 	i = params.session;
 	erpc_session_close(s);
@@ -42,8 +41,7 @@ Test(erpc_many, the_first_sessions_cannot_overflow_the_receive_buffers_and_all_g
 	struct wire_erpc_params params;
 	uint32_t i, left, before = ERPC_CREDITS_MAX;
 
-	erpc_pair_init(&p, 2);
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, 2, PAIR_MTU);
 	for (i = 0; i < MANY; i++) {
 		left = p.end[0].ep->dg->rx_cnt - p.end[0].ep->promised;
 		cr_assert_eq(erpc_session_open(p.end[0].ep, &params, &all[i]), 0);
@@ -63,8 +61,7 @@ Test(erpc_many, the_first_sessions_cannot_overflow_the_receive_buffers_and_all_g
 Test(erpc_many, an_idle_session_has_only_its_struct)
 {
 	cr_expect_leq(sizeof(struct erpc_session), ERPC_SESSION_MEM_MAX);
-	erpc_pair_init(&p, 3);
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, 3, PAIR_MTU);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	cr_assert_gt(p.end[0].ep->bufs.used_cnt, 0);
 	erpc_pair_settle(&p);

@@ -190,9 +190,7 @@ Test(erpc_replay, when_idle_each_replay_is_refused_or_repeats_a_response)
 		tape.off = false;
 		for (i = 0; i < 100; i++)
 			do_something();
-		erpc_pair_settle(&p);
-		erpc_pair_check(&p);
-		erpc_pair_fini(&p);
+		erpc_pair_end(&p);
 	}
 }
 

@@ -204,7 +204,7 @@ static void progress_all(void)
 static void close_side(struct reset_side *e)
 {
 	unexpose(e);
-	e->s->conn.chan.ops->close(&e->s->conn.chan);
+	erpc_pair_close(e->s);
 	e->s = NULL;
 }
 

@@ -150,8 +150,8 @@ Test(erpc_session, first_request_numbers_differ_between_sessions, .init = setup,
 		cr_expect_neq(here[i]->tx[0].c.req_num, there[i]->tx[0].c.req_num);
 	}
 	for (i = 0; i < 16; i++) {
-		here[i]->conn.chan.ops->close(&here[i]->conn.chan);
-		there[i]->conn.chan.ops->close(&there[i]->conn.chan);
+		erpc_pair_close(here[i]);
+		erpc_pair_close(there[i]);
 	}
 }
 

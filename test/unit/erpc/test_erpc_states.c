@@ -216,8 +216,9 @@ static void send_kind(const struct kind *k, enum state state, enum sender sender
 	end();
 }
 
-Test(erpc_states, each_kind_in_each_state_is_refused_for_one_reason, .init = forged_setup,
-     .fini = forged_teardown)
+TestSuite(erpc_states, .init = forged_setup, .fini = forged_teardown);
+
+Test(erpc_states, each_kind_in_each_state_is_refused_for_one_reason)
 {
 	unsigned k, state, sender;
 
@@ -229,7 +230,7 @@ Test(erpc_states, each_kind_in_each_state_is_refused_for_one_reason, .init = for
 }
 
 /** Before attach a peer may send a burst. Further packets are dropped. */
-Test(erpc_states, packets_before_attach_are_bounded, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_states, packets_before_attach_are_bounded)
 {
 	struct erpc_ep *ep = forged_pair.end[0].ep;
 	struct packet pkt;

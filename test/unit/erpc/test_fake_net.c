@@ -76,7 +76,9 @@ static uint32_t receive(uint32_t j, uint32_t *len)
 	return n;
 }
 
-Test(fake_net, a_datagram_takes_transmission_and_latency, .init = setup, .fini = teardown)
+TestSuite(fake_net, .init = setup, .fini = teardown);
+
+Test(fake_net, a_datagram_takes_transmission_and_latency)
 {
 	uint32_t len;
 
@@ -91,7 +93,7 @@ Test(fake_net, a_datagram_takes_transmission_and_latency, .init = setup, .fini =
 	cr_expect(fake_net_is_idle(&net));
 }
 
-Test(fake_net, two_senders_share_the_receivers_link, .init = setup, .fini = teardown)
+Test(fake_net, two_senders_share_the_receivers_link)
 {
 	uint32_t len, i;
 
@@ -110,7 +112,7 @@ Test(fake_net, two_senders_share_the_receivers_link, .init = setup, .fini = tear
 	cr_expect_leq(fake_port_of(dg[2])->queue_peak, 8000);
 }
 
-Test(fake_net, without_a_buffer_a_datagram_is_lost, .init = setup, .fini = teardown)
+Test(fake_net, without_a_buffer_a_datagram_is_lost)
 {
 	uint32_t len, i;
 
@@ -122,7 +124,7 @@ Test(fake_net, without_a_buffer_a_datagram_is_lost, .init = setup, .fini = teard
 	cr_expect_eq(receive(1, &len), 4);
 }
 
-Test(fake_net, faults_have_their_rates_and_are_counted, .init = setup, .fini = teardown)
+Test(fake_net, faults_have_their_rates_and_are_counted)
 {
 	uint32_t len, i, got = 0;
 
@@ -156,7 +158,7 @@ static void lose_the_second(struct fake_net *n, struct fake_pkt *pkt, void *arg)
 	pkt->as_seen = true;
 }
 
-Test(fake_net, the_hook_decides, .init = setup, .fini = teardown)
+Test(fake_net, the_hook_decides)
 {
 	uint32_t seen = 0, len = 0;
 
@@ -173,7 +175,7 @@ Test(fake_net, the_hook_decides, .init = setup, .fini = teardown)
 	cr_expect_eq(seen, 600);
 }
 
-Test(fake_net, a_forged_datagram_has_its_source, .init = setup, .fini = teardown)
+Test(fake_net, a_forged_datagram_has_its_source)
 {
 	struct dev_dgram_in in;
 
@@ -191,7 +193,7 @@ Test(fake_net, a_forged_datagram_has_its_source, .init = setup, .fini = teardown
 	fake_net_ops.release(dg[1], in.slot);
 }
 
-Test(fake_net, a_nic_keeps_the_bytes_until_it_reports, .init = setup, .fini = teardown)
+Test(fake_net, a_nic_keeps_the_bytes_until_it_reports)
 {
 	struct dev_dgram_out out = { .base = { bytes }, .len = { 500 } };
 	uint32_t len;
@@ -255,7 +257,7 @@ static void close_with_addresses(void)
 	fake_net_ops.close(dg[0]);
 }
 
-Test(fake_net, a_violation_ends_the_test, .init = setup, .fini = teardown)
+Test(fake_net, a_violation_ends_the_test)
 {
 	net.inline_max = 60;
 	eps_open(8);

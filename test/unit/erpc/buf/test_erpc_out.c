@@ -86,7 +86,9 @@ static uint32_t leave(void)
 	return number_of(&sent[dg.tx_done++ % TX_CNT]);
 }
 
-Test(erpc_out, a_burst_is_one_call, .init = setup, .fini = teardown)
+TestSuite(erpc_out, .init = setup);
+
+Test(erpc_out, a_burst_is_one_call, .fini = teardown)
 {
 	uint32_t i;
 
@@ -107,7 +109,7 @@ Test(erpc_out, a_burst_is_one_call, .init = setup, .fini = teardown)
 		cr_expect_eq(leave(), i);
 }
 
-Test(erpc_out, a_full_burst_has_no_room_until_the_device_has, .init = setup, .fini = teardown)
+Test(erpc_out, a_full_burst_has_no_room_until_the_device_has, .fini = teardown)
 {
 	uint32_t i;
 
@@ -123,7 +125,7 @@ Test(erpc_out, a_full_burst_has_no_room_until_the_device_has, .init = setup, .fi
 	cr_expect_eq(out.cnt, ERPC_BURST - 1);
 }
 
-Test(erpc_out, a_device_error_is_returned_and_packets_remain, .init = setup, .fini = teardown)
+Test(erpc_out, a_device_error_is_returned_and_packets_remain, .fini = teardown)
 {
 	put(0);
 	broken = -FI_EIO;
@@ -180,18 +182,18 @@ static void play(unsigned steps, bool forget)
 	cr_assert_gt(read, 100);
 }
 
-Test(erpc_out, packets_leave_once_and_in_order, .init = setup, .fini = teardown)
+Test(erpc_out, packets_leave_once_and_in_order, .fini = teardown)
 {
 	play(20000, false);
 }
 
-Test(erpc_out, forgotten_packets_do_not_leave_and_others_do, .init = setup, .fini = teardown)
+Test(erpc_out, forgotten_packets_do_not_leave_and_others_do, .fini = teardown)
 {
 	play(20000, true);
 }
 
 /** For example, a peer repeats requests while the device does not move. */
-Test(erpc_out, headers_remain_while_later_packets_are_forgotten, .init = setup, .fini = teardown)
+Test(erpc_out, headers_remain_while_later_packets_are_forgotten, .fini = teardown)
 {
 	uint32_t i;
 
@@ -216,7 +218,7 @@ Test(erpc_out, headers_remain_while_later_packets_are_forgotten, .init = setup, 
 
 /* ---- message buffers ---- */
 
-Test(erpc_out, a_resent_buffer_requests_a_report, .init = setup, .fini = teardown)
+Test(erpc_out, a_resent_buffer_requests_a_report, .fini = teardown)
 {
 	struct wire_erpc_hdr h = { .req_num = 77 };
 	struct erpc_bufs bufs;
@@ -277,7 +279,7 @@ static void dereg_mem(struct dev *dev, struct dev_mem *mem)
 	reg_cnt--;
 }
 
-Test(erpc_out, headers_are_registered_and_deregistered, .init = setup)
+Test(erpc_out, headers_are_registered_and_deregistered)
 {
 	static const struct dev_ops reg_ops = { .mem_reg = reg_mem, .mem_dereg = dereg_mem };
 

@@ -31,8 +31,7 @@ static struct dev_dgram_ops counting;
 static void open_pair(unsigned pieces)
 {
 	into = back = 0;
-	erpc_pair_init(&p, 3);
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, 3, PAIR_MTU);
 	counting = fake_net_ops;
 	counting.poll_into = count_into;
 	counting.put_back = count_back;

@@ -139,6 +139,5 @@ Test(erpc_expose, only_memory_exposed_to_the_session_is_read, .init = forged_set
 	forged_pair.end[0].s->conn.chan.ops->unexpose(&forged_pair.end[0].s->conn.chan, &other);
 	cr_expect_eq(forged_victim->err, 0, "a refused request does not fail the session");
 	forged_victim_close();
-	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }

@@ -21,7 +21,7 @@ extern struct erpc_pair forged_pair;
 void forged_setup(void);
 void forged_teardown(void);
 
-/** Asserts that honest traffic continues. */
+/** Removes the hook of the network and asserts that honest traffic continues. */
 void forged_check_traffic(void);
 
 struct packet {

@@ -11,7 +11,9 @@
 
 #include "unit/erpc/rx/forged.h"
 
-Test(erpc_check, malformed_packets, .init = forged_setup, .fini = forged_teardown)
+TestSuite(erpc_check, .init = forged_setup, .fini = forged_teardown);
+
+Test(erpc_check, malformed_packets)
 {
 	uint8_t bytes[WIRE_ERPC_HDR_LEN];
 	struct packet pkt = forged_request(0);
@@ -36,7 +38,7 @@ Test(erpc_check, malformed_packets, .init = forged_setup, .fini = forged_teardow
 }
 
 /** Each packet has all the faults of later checks, too. */
-Test(erpc_check, the_first_reason_counts, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_check, the_first_reason_counts)
 {
 	struct packet pkt = forged_request(0);
 
@@ -54,8 +56,7 @@ Test(erpc_check, the_first_reason_counts, .init = forged_setup, .fini = forged_t
 	forged_check_traffic();
 }
 
-Test(erpc_check, every_bit_of_the_tag_and_all_other_numbers, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_check, every_bit_of_the_tag_and_all_other_numbers)
 {
 	struct packet pkt;
 	unsigned bit;
@@ -71,7 +72,7 @@ Test(erpc_check, every_bit_of_the_tag_and_all_other_numbers, .init = forged_setu
 	forged_check_traffic();
 }
 
-Test(erpc_check, a_wrong_source_address, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_check, a_wrong_source_address)
 {
 	uint32_t slot;
 
@@ -87,7 +88,7 @@ Test(erpc_check, a_wrong_source_address, .init = forged_setup, .fini = forged_te
 }
 
 /** A session's number may be reused while packets of the first session are in flight. */
-Test(erpc_check, a_closed_session, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_check, a_closed_session)
 {
 	struct erpc_session *a, *b;
 	struct packet pkt = forged_request(0);

@@ -28,7 +28,6 @@ static void begin_batch(void)
 
 static void end_batch(void)
 {
-	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }
 
@@ -40,14 +39,15 @@ static void return_of(uint32_t pkt_num)
 	forged_deliver(&pkt);
 }
 
-Test(erpc_cr, credit_returns_without_a_request, .init = forged_setup, .fini = forged_teardown)
+TestSuite(erpc_cr, .init = forged_setup, .fini = forged_teardown);
+
+Test(erpc_cr, credit_returns_without_a_request)
 {
 	forged_without_request(WIRE_ERPC_CR);
 	forged_check_traffic();
 }
 
-Test(erpc_cr, the_only_part_of_a_request_has_no_credit_return, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_cr, the_only_part_of_a_request_has_no_credit_return)
 {
 	struct packet pkt;
 
@@ -58,12 +58,10 @@ Test(erpc_cr, the_only_part_of_a_request_has_no_credit_return, .init = forged_se
 	forged_refused(&pkt, BAD, "a credit return");
 	pkt.h.req_type = WIRE_ERPC_GAP;
 	forged_refused(&pkt, BAD, "a gap with no packet behind it");
-	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }
 
-Test(erpc_cr, a_credit_return_covers_earlier_parts_and_counts_once, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_cr, a_credit_return_covers_earlier_parts_and_counts_once)
 {
 	static const uint32_t nums[] = { 0, 1, 5, PARTS - 2 };
 	const struct erpc_session *s = forged_pair.end[0].s;
@@ -84,7 +82,7 @@ Test(erpc_cr, a_credit_return_covers_earlier_parts_and_counts_once, .init = forg
 	end_batch();
 }
 
-Test(erpc_cr, a_gap_resends_the_missing_part_at_once, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_cr, a_gap_resends_the_missing_part_at_once)
 {
 	const struct erpc_session *s = forged_pair.end[0].s;
 	struct packet pkt;
@@ -107,7 +105,7 @@ Test(erpc_cr, a_gap_resends_the_missing_part_at_once, .init = forged_setup, .fin
 	end_batch();
 }
 
-Test(erpc_cr, a_kept_batch_is_not_acknowledged, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_cr, a_kept_batch_is_not_acknowledged)
 {
 	const struct erpc_session *s = forged_pair.end[0].s;
 	struct packet pkt;
@@ -128,7 +126,7 @@ Test(erpc_cr, a_kept_batch_is_not_acknowledged, .init = forged_setup, .fini = fo
 	end_batch();
 }
 
-Test(erpc_cr, only_batches_are_kept, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_cr, only_batches_are_kept)
 {
 	struct packet pkt;
 
@@ -138,6 +136,5 @@ Test(erpc_cr, only_batches_are_kept, .init = forged_setup, .fini = forged_teardo
 	pkt = forged_response(ERPC_GET_SLOT, WIRE_ERPC_CR);
 	pkt.h.req_type = WIRE_ERPC_KEPT;
 	forged_refused(&pkt, BAD, "a get");
-	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }

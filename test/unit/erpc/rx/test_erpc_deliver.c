@@ -43,8 +43,9 @@ static void ends(struct packet pkt, const char *why)
 	join();
 }
 
-Test(erpc_deliver, invalid_content_fails_only_its_session, .init = forged_setup,
-     .fini = forged_teardown)
+TestSuite(erpc_deliver, .init = forged_setup, .fini = forged_teardown);
+
+Test(erpc_deliver, invalid_content_fails_only_its_session)
 {
 	static const uint32_t out_of_turn[] = { ERPC_SLOTS, UINT32_MAX, 1u << 31 };
 	struct packet pkt;
@@ -104,8 +105,7 @@ Test(erpc_deliver, invalid_content_fails_only_its_session, .init = forged_setup,
 	forged_check_traffic();
 }
 
-Test(erpc_deliver, content_beyond_the_grant_fails_only_its_session, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_deliver, content_beyond_the_grant_fails_only_its_session)
 {
 	struct packet pkt;
 
@@ -148,8 +148,7 @@ static struct packet reply_packet(uint32_t resp_max, uint32_t word, uint32_t len
 	return pkt;
 }
 
-Test(erpc_deliver, invalid_replies_fail_only_their_session, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_deliver, invalid_replies_fail_only_their_session)
 {
 	uint32_t word;
 
@@ -172,7 +171,6 @@ Test(erpc_deliver, invalid_replies_fail_only_their_session, .init = forged_setup
 	ends(reply_packet(8, word, 8, 2), "a reply that comes twice");
 	cr_expect_eq(up_count.reply_cnt, 2);
 	forged_victim_close();
-	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }
 
@@ -209,8 +207,7 @@ static struct packet batch_of(uint32_t slot, uint32_t seq, uint32_t op)
 	return pkt;
 }
 
-Test(erpc_deliver, early_batches_wait_and_report_the_missing_one, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_deliver, early_batches_wait_and_report_the_missing_one)
 {
 	struct packet pkt;
 	uint32_t slot;
@@ -234,12 +231,10 @@ Test(erpc_deliver, early_batches_wait_and_report_the_missing_one, .init = forged
 		cr_expect_eq(received[slot], 100 + slot);
 	cr_expect_eq(forged_pair.end[0].ep->bodies.used_cnt, 0);
 	forged_victim_close();
-	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }
 
-Test(erpc_deliver, nothing_is_delivered_after_a_failure, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_deliver, nothing_is_delivered_after_a_failure)
 {
 	struct packet pkt;
 

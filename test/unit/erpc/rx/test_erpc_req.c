@@ -6,7 +6,9 @@
 #include "erpc/rx/erpc_pkt.h"
 #include "unit/erpc/rx/forged.h"
 
-Test(erpc_req, requests_of_a_wrong_type, .init = forged_setup, .fini = forged_teardown)
+TestSuite(erpc_req, .init = forged_setup);
+
+Test(erpc_req, requests_of_a_wrong_type, .fini = forged_teardown)
 {
 	struct packet pkt;
 	unsigned slot, type;
@@ -22,7 +24,7 @@ Test(erpc_req, requests_of_a_wrong_type, .init = forged_setup, .fini = forged_te
 	forged_check_traffic();
 }
 
-Test(erpc_req, requests_with_a_wrong_number, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_req, requests_with_a_wrong_number, .fini = forged_teardown)
 {
 	struct packet pkt;
 	unsigned slot, i;
@@ -43,7 +45,7 @@ Test(erpc_req, requests_with_a_wrong_number, .init = forged_setup, .fini = forge
 }
 
 /** Sizes and packet numbers that contradict each other, or the length of the packet. */
-Test(erpc_req, parts_with_inconsistent_sizes, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_req, parts_with_inconsistent_sizes, .fini = forged_teardown)
 {
 	uint32_t payload = forged_pair.end[0].s->payload, slot;
 	struct packet pkt;
@@ -76,7 +78,7 @@ Test(erpc_req, parts_with_inconsistent_sizes, .init = forged_setup, .fini = forg
 }
 
 /** A request has begun: packets that do not belong to it change nothing, and it goes on. */
-Test(erpc_req, parts_that_contradict_the_first, .init = forged_setup)
+Test(erpc_req, parts_that_contradict_the_first)
 {
 	struct erpc_session *s = forged_pair.end[0].s;
 	uint32_t payload = s->payload;
@@ -126,8 +128,7 @@ Test(erpc_req, parts_that_contradict_the_first, .init = forged_setup)
 }
 
 /** Records the packets of end 0 for a request of end 1. */
-Test(erpc_req, parts_are_acknowledged_each_and_delivered_as_one, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_req, parts_are_acknowledged_each_and_delivered_as_one, .fini = forged_teardown)
 {
 	struct pair_end *us = &forged_pair.end[0], *them = &forged_pair.end[1];
 	uint32_t received = us->received, i;
@@ -145,12 +146,11 @@ Test(erpc_req, parts_are_acknowledged_each_and_delivered_as_one, .init = forged_
 		cr_expect_eq(forged_sent.h[i].kind, i < 9 ? WIRE_ERPC_CR : WIRE_ERPC_RESP);
 		cr_expect_lt(forged_sent.h[i].req_type, WIRE_ERPC_GAP);
 	}
-	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }
 
 /** A missing part is reported when the third one behind it arrives, not earlier, and once. */
-Test(erpc_req, the_third_part_behind_a_missing_one_reports_the_gap, .init = forged_setup)
+Test(erpc_req, the_third_part_behind_a_missing_one_reports_the_gap)
 {
 	struct packet pkt = forged_request(0);
 	uint32_t payload = forged_pair.end[0].s->payload, i;

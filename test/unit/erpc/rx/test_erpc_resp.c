@@ -7,14 +7,15 @@
 #include "erpc/tx/erpc_kick.h"
 #include "unit/erpc/rx/forged.h"
 
-Test(erpc_resp, responses_without_a_request, .init = forged_setup, .fini = forged_teardown)
+TestSuite(erpc_resp, .init = forged_setup, .fini = forged_teardown);
+
+Test(erpc_resp, responses_without_a_request)
 {
 	forged_without_request(WIRE_ERPC_RESP);
 	forged_check_traffic();
 }
 
-Test(erpc_resp, responses_that_do_not_fit_their_request, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_resp, responses_that_do_not_fit_their_request)
 {
 	uint32_t payload = forged_pair.end[0].s->payload;
 	struct packet pkt;
@@ -34,11 +35,10 @@ Test(erpc_resp, responses_that_do_not_fit_their_request, .init = forged_setup,
 	pkt.h.msg_size = payload + 1;
 	pkt.len = payload;
 	forged_refused(&pkt, BAD, "more than fits one packet");
-	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }
 
-Test(erpc_resp, responses_that_do_not_fit_their_get, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_resp, responses_that_do_not_fit_their_get)
 {
 	uint32_t payload = forged_pair.end[0].s->payload, slot = ERPC_GET_SLOT;
 	struct packet pkt;
@@ -64,12 +64,11 @@ Test(erpc_resp, responses_that_do_not_fit_their_get, .init = forged_setup, .fini
 	pkt.h.msg_size = 0;
 	pkt.len = 0;
 	forged_refused(&pkt, BAD, "a refusal of a part that was not requested");
-	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }
 
 /** The peer has the packet, and the acknowledgement is reported once. */
-Test(erpc_resp, a_response_ends_its_request_once, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_resp, a_response_ends_its_request_once)
 {
 	struct pair_end *e = &forged_pair.end[0];
 	struct packet pkt;
@@ -94,6 +93,5 @@ Test(erpc_resp, a_response_ends_its_request_once, .init = forged_setup, .fini = 
 		forged_refused(&pkt, STALE, "once more");
 	}
 	cr_expect_eq(e->acked, e->s->send.posted_pos);
-	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }

@@ -6,7 +6,9 @@
 #include "erpc/rx/erpc_pkt.h"
 #include "unit/erpc/rx/forged.h"
 
-Test(erpc_rfr, requests_for_parts_that_do_not_exist, .init = forged_setup, .fini = forged_teardown)
+TestSuite(erpc_rfr, .init = forged_setup, .fini = forged_teardown);
+
+Test(erpc_rfr, requests_for_parts_that_do_not_exist)
 {
 	struct packet pkt;
 	uint32_t slot;
@@ -65,8 +67,7 @@ static struct packet part_of_it(uint32_t pkt_num)
 	return pkt;
 }
 
-Test(erpc_rfr, parts_are_sent_in_any_order_and_repeatedly, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_rfr, parts_are_sent_in_any_order_and_repeatedly)
 {
 	static const uint32_t order[] = { 1, 2, 3, 2, 4, 1, 4 };
 	uint32_t payload = forged_pair.end[0].s->payload, len = (PARTS - 1) * payload + 7, i;
@@ -98,13 +99,11 @@ Test(erpc_rfr, parts_are_sent_in_any_order_and_repeatedly, .init = forged_setup,
 	forged_refused(&pkt, BAD, "there is no further part");
 	chan->ops->unexpose(chan, &exposure);
 	forged_victim_close();
-	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }
 
 /** A client that requested several parts at once may not have received the refusal yet. */
-Test(erpc_rfr, further_requests_after_a_refusal_are_stale, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_rfr, further_requests_after_a_refusal_are_stale)
 {
 	uint8_t *memory = forged_pair.end[0].memory;
 	struct core_exposure none = { .key = 12345 };
@@ -119,6 +118,5 @@ Test(erpc_rfr, further_requests_after_a_refusal_are_stale, .init = forged_setup,
 	}
 	cr_expect_eq(forged_victim->err, 0);
 	forged_victim_close();
-	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }

@@ -96,8 +96,7 @@ Test(erpc_call, refused_calls_cost_nothing_and_replies_return_the_grant)
 	uint64_t grant, taken, all;
 	uint32_t cnt, i;
 
-	erpc_pair_init(&p, rng_env("COPYRPC_TEST_SEED", 8));
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, rng_env("COPYRPC_TEST_SEED", 8), PAIR_MTU);
 	all = e->s->send.grant_left;
 	for (i = 0; i < 20; i++) {
 		e->len_max = e->len_exact = 1 + 97 * i;

@@ -20,8 +20,7 @@ static void setup(void)
 	unsigned i;
 
 	for (i = 0; i < 2; i++) {
-		erpc_pair_init(&pairs[i], 7);
-		erpc_pair_open(&pairs[i]);
+		erpc_pair_start(&pairs[i], 7, PAIR_MTU);
 		pairs[i].end[0].ep->now_ns += 12345;
 	}
 }
@@ -106,13 +105,15 @@ static void both_ways(bool running)
 	t->ep->running = false;
 }
 
-Test(erpc_kick_now, leaves_like_any_request, .init = setup, .fini = teardown)
+TestSuite(erpc_kick_now, .init = setup, .fini = teardown);
+
+Test(erpc_kick_now, leaves_like_any_request)
 {
 	both_ways(false);
 	both_ways(true);
 }
 
-Test(erpc_kick_now, requests_that_must_wait_do_not_leave, .init = setup, .fini = teardown)
+Test(erpc_kick_now, requests_that_must_wait_do_not_leave)
 {
 	struct erpc_session *s = pairs[0].end[0].s;
 	uint32_t credits = s->credit.avail;

@@ -68,13 +68,15 @@ static void retained_is_bounded(unsigned exchanges)
 	erpc_pair_end(&p);
 }
 
-Test(erpc_respond, retained_bytes_are_bounded_and_a_release_resumes_the_sender, .init = setup)
+TestSuite(erpc_respond, .init = setup);
+
+Test(erpc_respond, retained_bytes_are_bounded_and_a_release_resumes_the_sender)
 {
 	retained_is_bounded(0);
 }
 
 /** With piggybacked acks, too many retained bytes end them. */
-Test(erpc_respond, retained_bytes_are_bounded_with_piggybacked_acks, .init = setup)
+Test(erpc_respond, retained_bytes_are_bounded_with_piggybacked_acks)
 {
 	unsigned i;
 
@@ -86,7 +88,7 @@ Test(erpc_respond, retained_bytes_are_bounded_with_piggybacked_acks, .init = set
 }
 
 /** A call without reply does not block its batch: it is acknowledged, and nothing is repeated. */
-Test(erpc_respond, the_wait_for_a_reply_is_bounded, .init = setup)
+Test(erpc_respond, the_wait_for_a_reply_is_bounded)
 {
 	p.end[1].defer_chance = 100;
 	cr_assert_eq(pair_call(&p.end[0], 0), 0);

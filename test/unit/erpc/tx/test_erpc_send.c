@@ -82,8 +82,7 @@ Test(erpc_send, after_bursts_no_message_leaves_alone)
 {
 	unsigned i;
 
-	erpc_pair_init(&p, rng_env("COPYRPC_TEST_SEED", 5));
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, rng_env("COPYRPC_TEST_SEED", 5), PAIR_MTU);
 	p.end[0].len_exact = 16;
 	p.end[0].len_max = 16;
 	expect_burst(1, 1, 1);
@@ -113,8 +112,7 @@ Test(erpc_send, messages_with_progress_in_between_are_no_burst)
 	uint64_t batches;
 	unsigned i;
 
-	erpc_pair_init(&p, rng_env("COPYRPC_TEST_SEED", 6));
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, rng_env("COPYRPC_TEST_SEED", 6), PAIR_MTU);
 	for (i = 0; i < 20; i++) {
 		batches = e->ep->stats.batches;
 		cr_assert_eq(pair_send(e, 0), 0);
@@ -198,8 +196,7 @@ Test(erpc_send, a_sender_without_memory_stays_awake)
 	struct erpc_bufs *bufs;
 	struct util_list free;
 
-	erpc_pair_init(&p, 8);
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, 8, PAIR_MTU);
 	bufs = &e->ep->bufs;
 	e->len_exact = 1000;
 	cr_assert_eq(pair_send(e, 0), 0);

@@ -27,8 +27,7 @@ static void open_pairs(unsigned end)
 	unsigned i;
 
 	for (i = 0; i < 2; i++) {
-		erpc_pair_init(&pairs[i], 7);
-		erpc_pair_open(&pairs[i]);
+		erpc_pair_start(&pairs[i], 7, PAIR_MTU);
 		pairs[i].end[0].len_exact = LEN;
 		pairs[i].end[1].defer_chance = 100;
 		pairs[i].end[1].retain_call_chance = 100;
