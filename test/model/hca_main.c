@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * copyrpc_hca: runs a command under the model of an mlx5 adapter, shows its counters, clears up.
+ * Launcher of the modelled mlx5 adapter: runs a command under the model, prints its counters,
+ * removes its files.
  *
- * The options become environment variables (COPYRPC_HCA_*), which the library reads in every process that
- * the command starts; the library itself goes into LD_PRELOAD. It is found beside this program in a build
- * tree, and in the directory of installed libraries otherwise.
+ * Options become environment variables (COPYRPC_HCA_*), which the library reads in every process
+ * that the command starts. The library goes into LD_PRELOAD. It is found beside this program in a
+ * build tree, and in the directory of installed libraries otherwise.
  */
 #include "model/hca_tool.h"
 
@@ -37,7 +38,10 @@ static int complain(const char *what, const char *which)
 	return 2;
 }
 
-/* Where the library may be: in the build tree, in an installed tree that was moved, where it was installed. */
+/*
+ * Places of the library: the build tree, an installed tree that was moved, the installation
+ * directory.
+ */
 static bool find_library(char path[PATH_MAX])
 {
 	static const char *const dirs[] = { ".libs", "../lib/copyrpc", NULL };
@@ -85,7 +89,7 @@ static bool is_one_of(const char *text, const char *const *allowed)
 	return false;
 }
 
-/* A name becomes part of a file name. */
+/* Returns true if a text may be part of a file name. */
 static bool is_name(const char *text)
 {
 	return *text && strlen(text) < 48 &&
@@ -159,7 +163,7 @@ static int take_run_options(int argc, char **argv)
 	return 0;
 }
 
-/* A node beyond the number of nodes would silently become another one. */
+/* Rejects a node beyond the number of nodes, which would otherwise silently become another node. */
 static int check_node(void)
 {
 	const char *node = getenv("COPYRPC_HCA_NODE"), *nodes = getenv("COPYRPC_HCA_NODES");
@@ -184,7 +188,7 @@ static int run(int argc, char **argv)
 	return errno == ENOENT ? 127 : 126;
 }
 
-/* stat and reset: --segment and one option of their own. */
+/* Parses the options of stat and reset: --segment and one flag. */
 static int take_flag(int argc, char **argv, const char *flag, bool *set)
 {
 	const struct option options[] = { { "segment", required_argument, NULL, 's' },

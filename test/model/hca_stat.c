@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Reads a fabric from outside: counters while its programs run or after they ended, and cleaning up.
+ * Commands stat and reset of the launcher: print the counters of a fabric while its programs run or
+ * after they ended, and remove its files.
  *
- * One line for each process and each QP, `name=value` separated by blanks, all counters always.
+ * Output is one line for each process and each QP, `name=value` separated by blanks, always with
+ * all counters.
  */
 #include "model/hca_tool.h"
 #include "model/mdl_segment.h"
@@ -96,7 +98,7 @@ static void remove_tree(const char *path, int depth)
 	remove(path);
 }
 
-/* The pid of a process that uses the fabric, 0: nobody. */
+/* Returns the pid of a process that uses the fabric, or 0 if no process does. */
 static int user_of(const struct mdl_segment *seg)
 {
 	for (uint32_t slot = 0; slot < MDL_PROC_MAX; slot++)

@@ -34,7 +34,9 @@ static bool chan_lives(const struct mdl_chan *chan, uint32_t number)
 	return number && chan->used && chan->number == number;
 }
 
-/* The abstract name of a channel: unique on the host, as it holds pid and start time of its owner. */
+/*
+ * The abstract name of a channel: unique on the host, as it holds pid and start time of its owner.
+ */
 static socklen_t chan_address(const struct mdl_chan *chan, struct sockaddr_un *address)
 {
 	const struct mdl_proc *proc = &mdl_self.seg->proc[chan->proc];
@@ -259,8 +261,9 @@ uint32_t krn_chan_purge(uint32_t number, uint32_t object)
 }
 
 /*
- * An event counts as raised only if it lies in the channel: who destroys the object waits for all that were
- * raised and not purged. The object's lock is held, so that none is raised after the purge.
+ * An event counts as raised only if it lies in the channel: who destroys the object waits for all
+ * that were raised and not purged. The object's lock is held, so that none is raised after the
+ * purge.
  */
 static void raise_event(uint32_t *raised, uint32_t number, uint64_t element, uint32_t type,
 			uint32_t object)

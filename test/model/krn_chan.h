@@ -2,13 +2,13 @@
 /*
  * Event channels: what ibv_get_cq_event() and ibv_get_async_event() read.
  *
- * The events lie in the segment, where any process may put them. The descriptor is a datagram socket with
- * an abstract name; a datagram in it is a token that says "there are events", so that poll(), epoll and a
- * blocking read() work as they are. Tokens are fewer than events where many come at once, because a
- * socket holds only about ten; the reader sends itself new ones.
+ * The events lie in the segment, where any process may put them. The descriptor is a datagram
+ * socket with an abstract name; a datagram in it is a token that says "there are events", so that
+ * poll(), epoll and a blocking read() work as they are. Tokens are fewer than events where many
+ * come at once, because a socket holds only about ten; the reader sends itself new ones.
  *
- * A channel has a number, as objects have: its place in the segment and a generation. Who still names one
- * that is gone reaches nothing, whoever has the place by then. 0 is no channel.
+ * A channel has a number, as objects have: its place in the segment and a generation. Who still
+ * names one that is gone reaches nothing, whoever has the place by then. 0 is no channel.
  */
 #ifndef KRN_CHAN_H
 #define KRN_CHAN_H
@@ -18,7 +18,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What an event is about: its number, and one of these, as numbers of different kinds may be the same. */
+/*
+ * What an event is about: its number, and one of these, as numbers of different kinds may be the
+ * same.
+ */
 enum {
 	KRN_ABOUT_CQ = 1 << 24,
 	KRN_ABOUT_QP = 2 << 24,
@@ -35,7 +38,10 @@ uint32_t krn_chan_by_fd(int fd);
 /* It is gone; nothing if it was before. Objects that still name it raise events into nothing. */
 void krn_chan_release(uint32_t number);
 
-/* What read() returns: one event, or -EAGAIN, -EINTR as the socket says; -EBADF: the channel is gone. */
+/*
+ * What read() returns: one event, or -EAGAIN, -EINTR as the socket says; -EBADF: the channel is
+ * gone.
+ */
 ssize_t krn_chan_read(int fd, uint32_t number, void *to, size_t size);
 
 /* Puts an event into a channel of any process; false: it is full or gone. */

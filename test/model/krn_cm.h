@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdma_cm: what an open /dev/infiniband/rdma_cm is, as far as connections of RC queue pairs need it.
+ * rdma_cm: what an open /dev/infiniband/rdma_cm is, as far as connections of RC queue pairs need
+ * it.
  *
  * A descriptor is an event channel (krn_chan.h) whose events are indices of segment->cm_event.
  * Identifiers lie in the segment, so that one end puts events into the channel of the other; there
@@ -34,14 +35,19 @@ struct krn_cm_cmd {
 	uint32_t out_len;
 };
 
-/* The identifier with that number if it is this process's, else null. cm_lock is held from here on. */
+/*
+ * The identifier with that number if it is this process's, else null. cm_lock is held from here on.
+ */
 struct mdl_cm_id *krn_cm_own(uint32_t number);
 struct mdl_cm_id *krn_cm_find(uint32_t number);
 /* A response, cut to the room that the program has. */
 void krn_cm_reply(const struct krn_cm_cmd *cmd, uint64_t to, const void *from, size_t len);
 
 struct rdma_ucm_conn_param;
-/* An event for an identifier of any process; about: whose count it belongs to (the identifier, or its listener). */
+/*
+ * An event for an identifier of any process; about: whose count it belongs to (the identifier, or
+ * its listener).
+ */
 void krn_cm_event(const struct mdl_cm_id *to, uint32_t number, const struct mdl_cm_id *about,
 		  uint32_t event, int32_t status, const struct rdma_ucm_conn_param *param);
 /* A new identifier in a channel of a process, or null. */

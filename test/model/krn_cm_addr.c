@@ -2,8 +2,8 @@
 /*
  * Addresses of the connection manager: binding, and what resolving would find.
  *
- * The host's own routing says which source address leads to a destination; everything else is known without
- * asking anybody.
+ * The host's own routing says which source address leads to a destination; everything else is known
+ * without asking anybody.
  */
 #include "model/krn_cm.h"
 #include "model/mdl_raw.h"

@@ -132,7 +132,10 @@ int krn_cm_destroy_id(struct krn_cm_cmd *cmd)
 	return 0;
 }
 
-/* The identifier goes to the channel that the command was written to, with the events it has not read. */
+/*
+ * The identifier goes to the channel that the command was written to, with the events it has not
+ * read.
+ */
 int krn_cm_migrate_id(struct krn_cm_cmd *cmd)
 {
 	const struct rdma_ucm_migrate_id *req = cmd->in;

@@ -128,7 +128,10 @@ static int run_command(struct krn_cmd *cmd, const char *from, size_t size)
 	return err;
 }
 
-/* Libraries come and go between commands: the pages they mapped and the handler they replaced are looked after. */
+/*
+ * Libraries come and go between commands: the pages they mapped and the handler they replaced are
+ * looked after.
+ */
 static void look_after(uint32_t ctx)
 {
 	krn_uar_find(ctx);

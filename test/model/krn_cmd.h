@@ -2,10 +2,11 @@
 /*
  * uverbs commands: what a write() to the device descriptor asks.
  *
- * A legacy command is {command, words in, words out}, the core struct with the address of the response
- * first where there is one, then the driver's data. An extended one has a second header with that address
- * and the driver's sizes. krn_cmd.c takes both apart; the functions of the other krn_cmd_*.c get this
- * struct and return 0 or -errno. Structs are those of the kernel's own headers.
+ * A legacy command is {command, words in, words out}, the core struct with the address of the
+ * response first where there is one, then the driver's data. An extended one has a second header
+ * with that address and the driver's sizes. krn_cmd.c takes both apart; the functions of the other
+ * krn_cmd_*.c get this struct and return 0 or -errno. Structs are those of the kernel's own
+ * headers.
  */
 #ifndef KRN_CMD_H
 #define KRN_CMD_H

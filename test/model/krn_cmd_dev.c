@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the device says of itself: a ConnectX-6 without DevX, so that libmlx5 and UCX use the queues that
- * the uverbs commands make; static UARs, CQE version 1.
+ * What the device says of itself: a ConnectX-6 without DevX, so that libmlx5 and UCX use the queues
+ * that the uverbs commands make; static UARs, CQE version 1.
  */
 #include "model/krn_chan.h"
 #include "model/krn_cmd.h"
@@ -62,7 +62,9 @@ static const struct mdl_node *own_node(void)
 	return &mdl_self.seg->node[mdl_self.proc->node];
 }
 
-/* Capability bits: bad P_Key and Q_Key counters, port active events, system image GUID, RNR NAKs. */
+/*
+ * Capability bits: bad P_Key and Q_Key counters, port active events, system image GUID, RNR NAKs.
+ */
 #define DEVICE_CAPS 0x1c06
 
 static void fill_base(struct ib_uverbs_query_device_resp *base)

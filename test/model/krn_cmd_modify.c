@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The state machine of queue pairs: which transitions there are and which attributes each needs, and the
- * attributes themselves. After the table of the InfiniBand specification, 10.3.1 and 11.2.5.
+ * The state machine of queue pairs: which transitions there are and which attributes each needs,
+ * and the attributes themselves. After the table of the InfiniBand specification, 10.3.1 and
+ * 11.2.5.
  */
 #include "model/krn_cmd.h"
 #include "model/krn_object.h"

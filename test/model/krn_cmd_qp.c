@@ -2,8 +2,8 @@
 /*
  * Creating and destroying queue pairs.
  *
- * libmlx5 lays out the buffer: the receive queue first, the send queue right behind it. DC initiators and
- * targets are not there yet, nor are XRC and raw packets.
+ * libmlx5 lays out the buffer: the receive queue first, the send queue right behind it. DC
+ * initiators and targets are not there yet, nor are XRC and raw packets.
  */
 #include "model/krn_cmd.h"
 #include "model/krn_object.h"

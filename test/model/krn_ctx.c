@@ -2,9 +2,9 @@
 /*
  * Opening and closing the device.
  *
- * Registers: of a context's 16, number 0 is for nobody (it takes doorbells only), 1 to 11 are shared and
- * locked by libmlx5, 12 to 15 serve one QP each. A page has four of them in its layout of which two are
- * used: what CREATE_QP reports counts all four.
+ * Registers: of a context's 16, number 0 is for nobody (it takes doorbells only), 1 to 11 are
+ * shared and locked by libmlx5, 12 to 15 serve one QP each. A page has four of them in its layout
+ * of which two are used: what CREATE_QP reports counts all four.
  */
 #include "model/krn_ctx.h"
 #include "model/krn_chan.h"

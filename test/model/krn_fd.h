@@ -2,9 +2,10 @@
 /*
  * Which descriptors of this process are the model's.
  *
- * The descriptors are real ones (a memfd for a device context, sockets for channels), so that poll(),
- * epoll and mmap() need no help; only read(), write(), close() and fstat() of them are served here. A
- * descriptor that was closed behind our back and given to something else is recognised by its inode.
+ * The descriptors are real ones (a memfd for a device context, sockets for channels), so that
+ * poll(), epoll and mmap() need no help; only read(), write(), close() and fstat() of them are
+ * served here. A descriptor that was closed behind our back and given to something else is
+ * recognised by its inode.
  */
 #ifndef KRN_FD_H
 #define KRN_FD_H

@@ -2,8 +2,8 @@
 /*
  * The C library's functions that take a path, with paths of the device led into the model's tree.
  *
- * Each is replaced under all the names that programs of this platform are linked to: with and without
- * "64", the checking variants of _FORTIFY_SOURCE, and stat() as it was before glibc 2.33.
+ * Each is replaced under all the names that programs of this platform are linked to: with and
+ * without "64", the checking variants of _FORTIFY_SOURCE, and stat() as it was before glibc 2.33.
  */
 #include "model/krn_cm.h"
 #include "model/krn_ctx.h"

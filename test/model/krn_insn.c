@@ -126,7 +126,10 @@ static struct krn_insn store_immediate(struct scan *s)
 	return insn;
 }
 
-/* Opcodes 01 03 29 2b 31 33 39 3b and their like: bits 3 to 5 say which operation, bit 1 the direction. */
+/*
+ * Opcodes 01 03 29 2b 31 33 39 3b and their like: bits 3 to 5 say which operation, bit 1 the
+ * direction.
+ */
 static struct krn_insn alu_registers(struct scan *s, uint8_t opcode)
 {
 	struct krn_insn insn;
@@ -136,7 +139,10 @@ static struct krn_insn alu_registers(struct scan *s, uint8_t opcode)
 	insn.alu = opcode >> 3 & 7;
 	if (opcode & 2)
 		return insn;
-	/* The destination is r/m: only registers, or a comparison with memory in the other order, are not needed. */
+	/*
+	 * The destination is r/m: only registers, or a comparison with memory in the other order,
+	 * are not needed.
+	 */
 	insn.reg = s->rm;
 	insn.from = s->reg;
 	if (insn.mem)

@@ -24,7 +24,8 @@ enum krn_insn_kind {
 	INSN_LOAD_VEC,  /* vector register <- memory */
 	INSN_MOVE,      /* general register <- general register */
 	INSN_LEA,
-	INSN_ALU, /* add, sub, cmp, and, or, xor: general register <- it op (register, memory, immediate) */
+	/* add, sub, cmp, and, or, xor: general register <- it op (register, memory, immediate) */
+	INSN_ALU,
 	INSN_JUMP,     /* cond 0 to 15, or 16: always */
 	INSN_REP_MOVS, /* or one MOVS: size bytes each, rep */
 	INSN_DIRECT64, /* MOVDIR64B: 64 bytes from memory to the address in a register */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The C library's functions that take a descriptor, for descriptors of the model; and the netlink socket
- * that must not exist, so that libibverbs looks at sysfs.
+ * The C library's functions that take a descriptor, for descriptors of the model; and the netlink
+ * socket that must not exist, so that libibverbs looks at sysfs.
  *
- * ioctl() needs no replacement: a memfd answers ENOTTY to RDMA_VERBS_IOCTL, which makes libibverbs use
- * write() for everything.
+ * ioctl() needs no replacement: a memfd answers ENOTTY to RDMA_VERBS_IOCTL, which makes libibverbs
+ * use write() for everything.
  */
 #include "model/krn_chan.h"
 #include "model/krn_cm.h"
@@ -77,7 +77,9 @@ EXPORT int close(int fd)
 				krn_cm_close(was.index);
 			else if (was.kind == KRN_FD_COMP)
 				krn_chan_release(was.index);
-			/* An asynchronous channel goes with its context, whichever is closed first. */
+			/*
+			 * An asynchronous channel goes with its context, whichever is closed first.
+			 */
 		}
 	}
 	return krn_real()->close(fd);

@@ -207,7 +207,10 @@ static void put_stub(uint8_t *at, const struct place *place, uint32_t number)
 	put_jump(at + STUB_NATIVE + place->len, place->address + place->len);
 }
 
-/* Room for a stub that starts there, where nothing is mapped, and where the main stack does not grow. */
+/*
+ * Room for a stub that starts there, where nothing is mapped, and where the main stack does not
+ * grow.
+ */
 static bool map_at(uint64_t start)
 {
 	uint64_t from = start & ~(uint64_t)(MDL_PAGE - 1);
@@ -224,7 +227,10 @@ static bool map_at(uint64_t start)
 	return (uint64_t)got == from;
 }
 
-/* Where a jump at the place can lead: its distance has as many free low bytes as the store has beyond its first. */
+/*
+ * Where a jump at the place can lead: its distance has as many free low bytes as the store has
+ * beyond its first.
+ */
 static uint64_t map_stub(const struct place *place)
 {
 	uint32_t free_bytes = (place->len < JUMP_BYTES ? place->len : JUMP_BYTES) - 1;

@@ -2,8 +2,8 @@
 /*
  * Memory of regions: one's own is copied in place, another process's by process_vm_readv/writev.
  *
- * The kernel may move less than asked where a page is missing; what was moved stays moved, as with an
- * adapter that stops in the middle of a message.
+ * The kernel may move less than asked where a page is missing; what was moved stays moved, as with
+ * an adapter that stops in the middle of a message.
  */
 #include "model/mdl_nic.h"
 #include "model/mdl_raw.h"

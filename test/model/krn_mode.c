@@ -2,10 +2,10 @@
 /*
  * The threads of the model.
  *
- * The service thread sleeps on a futex in the process's slot until somebody wakes it or nic_service()
- * asked for a time. The polling thread takes from each register what was written there, by exchanging it
- * for zero (the control segment of a WQE is never zero), and sleeps a little between rounds, as it shares
- * two cores with those it serves.
+ * The service thread sleeps on a futex in the process's slot until somebody wakes it or
+ * nic_service() asked for a time. The polling thread takes from each register what was written
+ * there, by exchanging it for zero (the control segment of a WQE is never zero), and sleeps a
+ * little between rounds, as it shares two cores with those it serves.
  */
 #include "model/krn_mode.h"
 #include "model/krn_cm.h"

@@ -2,9 +2,9 @@
 /*
  * The end of objects.
  *
- * Each goes in the same order: nobody finds it any more (hide, under its locks, so that a peer that is at
- * work on it has left), the NIC forgets it, its unread events go, its pages become private again, its
- * entry is free.
+ * Each goes in the same order: nobody finds it any more (hide, under its locks, so that a peer that
+ * is at work on it has left), the NIC forgets it, its unread events go, its pages become private
+ * again, its entry is free.
  */
 #include "model/krn_object.h"
 #include "model/krn_chan.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What all objects of a context have in common: they are found only by their owner, they hold references
- * to others, and they go when the context goes.
+ * What all objects of a context have in common: they are found only by their owner, they hold
+ * references to others, and they go when the context goes.
  */
 #ifndef KRN_OBJECT_H
 #define KRN_OBJECT_H
@@ -17,7 +17,10 @@ void krn_object_pd_ref(uint32_t pd, int more);
 void krn_object_cq_ref(uint32_t cq, int more);
 void krn_object_srq_ref(uint32_t srq, int more);
 
-/* Destroys without asking whether others use it. The results of the last three: events that the program read. */
+/*
+ * Destroys without asking whether others use it. The results of the last three: events that the
+ * program read.
+ */
 void krn_object_destroy_mr(struct mdl_mr *mr);
 uint32_t krn_object_destroy_qp(struct mdl_qp *qp);
 uint32_t krn_object_destroy_srq(struct mdl_srq *srq);

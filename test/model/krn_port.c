@@ -3,8 +3,8 @@
  * What does the device say of itself?
  *
  * When a fault that was ordered takes the port down or brings it back, or ends the device, every
- * context of this process gets the asynchronous event that the kernel would raise. The service thread
- * looks when one is due.
+ * context of this process gets the asynchronous event that the kernel would raise. The service
+ * thread looks when one is due.
  */
 #include "model/krn_chan.h"
 #include "model/krn_ctx.h"

@@ -2,8 +2,8 @@
 /*
  * The C library's own functions behind the ones that the border replaces.
  *
- * Found by name in libc.so.6 itself, not by RTLD_NEXT: what is "next" depends on who loaded whom. The
- * table is filled at the first use, which may be before any constructor ran.
+ * Found by name in libc.so.6 itself, not by RTLD_NEXT: what is "next" depends on who loaded whom.
+ * The table is filled at the first use, which may be before any constructor ran.
  */
 #ifndef KRN_REAL_H
 #define KRN_REAL_H

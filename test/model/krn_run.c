@@ -2,12 +2,12 @@
 /*
  * Carrying out a store to a UAR page, and running the NIC.
  *
- * It goes on through the instructions that follow, as long as they are of the few kinds that copies are
- * made of, so that a BlueFlame copy of straight-line code, or of a plain loop, is one run. What it tried
- * after the last store to a UAR page is undone, so that the program itself carries it out after the NIC
- * has run, and sees what the NIC did. Where a copy is
- * done in several calls (memmove() of one block each) the parts are put together: a doorbell register's
- * first 8 bytes tell how long its WQE is.
+ * It goes on through the instructions that follow, as long as they are of the few kinds that copies
+ * are made of, so that a BlueFlame copy of straight-line code, or of a plain loop, is one run. What
+ * it tried after the last store to a UAR page is undone, so that the program itself carries it out
+ * after the NIC has run, and sees what the NIC did. Where a copy is done in several calls
+ * (memmove() of one block each) the parts are put together: a doorbell register's first 8 bytes
+ * tell how long its WQE is.
  */
 #include "model/krn_run.h"
 #include "model/krn_ctx.h"
@@ -42,7 +42,9 @@ struct run {
 	uint32_t undo_cnt;
 };
 
-/* What of each half of each register was written and not yet given to the NIC: a bit for 4 bytes. */
+/*
+ * What of each half of each register was written and not yet given to the NIC: a bit for 4 bytes.
+ */
 static uint64_t written[MDL_CTX_MAX][MDL_UAR_PAGES][4];
 
 /* ---- registers and the NIC */
@@ -72,7 +74,10 @@ static void deliver(uint32_t ctx, uint32_t page, uint32_t half, bool now)
 	char bytes[HALF_BYTES];
 
 	if (len < 8) {
-		/* The rest of a copy whose first part went as a doorbell by itself; or half a doorbell. */
+		/*
+		 * The rest of a copy whose first part went as a doorbell by itself; or half a
+		 * doorbell.
+		 */
 		if (!(*mask & 1))
 			*mask = 0;
 		return;
@@ -333,7 +338,9 @@ static bool stores_to_uar(const struct krn_cpu *cpu, const struct krn_insn *insn
 	return to && krn_uar_lookup(to, &ctx, &page, &off);
 }
 
-/* What the program must do by itself: string moves elsewhere, and moving a stack that we stand on. */
+/*
+ * What the program must do by itself: string moves elsewhere, and moving a stack that we stand on.
+ */
 static bool is_for_program(const struct krn_cpu *cpu, const struct krn_insn *insn)
 {
 	if (insn->kind == INSN_REP_MOVS)

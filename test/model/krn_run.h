@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Carries out a program's store to a UAR page in its place: in the handler of SIGSEGV (krn_trap.c), or
- * called from where the store stood (krn_kick.c). Either way all that the store means has happened
- * before the program's next instruction.
+ * Carries out a program's store to a UAR page in its place: in the handler of SIGSEGV (krn_trap.c),
+ * or called from where the store stood (krn_kick.c). Either way all that the store means has
+ * happened before the program's next instruction.
  */
 #ifndef KRN_RUN_H
 #define KRN_RUN_H
@@ -22,8 +22,8 @@ struct krn_cpu {
 };
 
 /*
- * The store at rip and what follows it, up to the last of a row of stores to UAR pages. False: there
- * is no such store, nothing was done.
+ * The store at rip and what follows it, up to the last of a row of stores to UAR pages. False:
+ * there is no such store, nothing was done.
  */
 bool krn_run(struct krn_cpu *cpu);
 

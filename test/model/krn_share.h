@@ -2,9 +2,9 @@
 /*
  * Pages of the program that live in the segment.
  *
- * Sharing a range moves the contents of its pages into the arena and maps them back in place. Pages with
- * doorbell records serve many objects, so each page counts its users; when the last one goes, the page
- * becomes private memory again, with the same contents, before the program frees it.
+ * Sharing a range moves the contents of its pages into the arena and maps them back in place. Pages
+ * with doorbell records serve many objects, so each page counts its users; when the last one goes,
+ * the page becomes private memory again, with the same contents, before the program frees it.
  */
 #ifndef KRN_SHARE_H
 #define KRN_SHARE_H

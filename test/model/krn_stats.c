@@ -2,8 +2,8 @@
 /*
  * The counters of the process, printed as it exits where the launcher was asked for them.
  *
- * After what the program printed, which may still lie in a buffer; in one write, so that the lines of several
- * processes do not mix.
+ * After what the program printed, which may still lie in a buffer; in one write, so that the lines
+ * of several processes do not mix.
  */
 #include "model/mdl_raw.h"
 #include "model/mdl_segment.h"

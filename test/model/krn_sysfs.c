@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The device's part of sysfs, made as a directory below /dev/shm: one per fabric, link layer and node.
+ * The device's part of sysfs, made as a directory below /dev/shm: one per fabric, link layer and
+ * node.
  *
- * A tree is made under a temporary name and renamed, so that nobody sees half of one. class/infiniband
- * holds a symbolic link into devices/pci..., as the kernel has it: UCX finds out by its target whether
- * the device is on PCI.
+ * A tree is made under a temporary name and renamed, so that nobody sees half of one.
+ * class/infiniband holds a symbolic link into devices/pci..., as the kernel has it: UCX finds out
+ * by its target whether the device is on PCI.
  */
 #include "model/krn_sysfs.h"
 #include "model/mdl_node.h"
@@ -185,7 +186,9 @@ int krn_sysfs_make(char *root, size_t size)
 	put_pci(&tree);
 	put_verbs(&tree, &node, config->node);
 	put_port(&tree, &node, roce);
-	/* Where another process was faster its tree is used; ours stays until the fabric is reset. */
+	/*
+	 * Where another process was faster its tree is used; ours stays until the fabric is reset.
+	 */
 	if (!tree.err)
 		MDL_RAW2(rename, tree.root, root);
 	return tree.err;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Trap mode: the handler of SIGSEGV, for stores to UAR pages that are read-only. In kick mode too: for the
- * first store of each place, and for those that cannot be rewritten. */
+/*
+ * Trap mode: the handler of SIGSEGV, for stores to UAR pages that are read-only. In kick mode too:
+ * for the first store of each place, and for those that cannot be rewritten.
+ */
 #include "model/krn_kick.h"
 #include "model/krn_real.h"
 #include "model/krn_run.h"

@@ -2,9 +2,9 @@
 /*
  * UAR pages as the program mapped them: where they are, and that stores to them are noticed.
  *
- * In trap mode each is made read-only as soon as it is seen, and a handler of SIGSEGV carries out the
- * stores. Mappings are found in /proc/self/maps, not by replacing mmap(): UCX and others go past the C
- * library there.
+ * In trap mode each is made read-only as soon as it is seen, and a handler of SIGSEGV carries out
+ * the stores. Mappings are found in /proc/self/maps, not by replacing mmap(): UCX and others go
+ * past the C library there.
  */
 #ifndef KRN_UAR_H
 #define KRN_UAR_H

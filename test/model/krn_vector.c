@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A register lies in up to three components, and a
- * component whose bit is not set in the header is all zero, whatever its bytes say. Where the components
- * of AVX-512 begin differs between makes of processors; CPUID leaf 13 tells.
+ * A register lies in up to three components, and a component whose bit is not set in the header is
+ * all zero, whatever its bytes say. Where the components of AVX-512 begin differs between makes of
+ * processors; CPUID leaf 13 tells.
  */
 #include "model/krn_vector.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How a process becomes one of the fabric: it takes a slot, after it has swept the tables of what
- * processes that are gone left behind.
+ * Attaches a process to the fabric: sweeps the objects of dead processes from the tables and claims
+ * a slot. Called through mdl_segment_attach() by the border.
  */
 #include "model/mdl_nic.h"
 #include "model/mdl_raw.h"
@@ -11,7 +11,10 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* The slot stays until its objects are out of the tables; its counters go to those of the retired. */
+/*
+ * Retires a dead process once its objects are out of the tables, and adds its counters to those of
+ * the retired.
+ */
 static void proc_retire(uint32_t slot)
 {
 	struct mdl_proc *proc = &mdl_self.seg->proc[slot];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the launcher asked of the model, read from the environment once; and how the model speaks to the
- * user: remarks, and fatal messages for broken rules.
+ * Configuration of the model, read once from the environment that the launcher set, and the model's
+ * messages: remarks, and fatal messages for broken rules.
  */
 #include "model/mdl_raw.h"
 #include "model/mdl_segment.h"
@@ -63,7 +63,7 @@ const struct mdl_config *mdl_config_get(void)
 	return &config;
 }
 
-/* One write of one line, so that lines of several processes do not mix. */
+/* Writes one line with one write(), so that lines of several processes do not mix. */
 static void speak(const char *kind, const char *format, va_list args)
 {
 	char line[1024];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The names of the counters, and sums of rows. */
+/* Names of the counters and sums of counter rows. */
 #include "model/mdl_count.h"
 
 #include <stddef.h>

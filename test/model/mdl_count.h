@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the model counts, and under which name.
+ * Counters of the model and their names.
  *
- * Every QP has a row of these counters in the segment and every process has one, the sum over its
- * QPs and what belongs to no QP. A row is written by the process that executes the work (the
- * requester), with relaxed atomics, because the thread of another QP may run beside it; the figures
- * of a requester and of the responder that it acts for go to the QP they belong to.
+ * Every QP has a row of these counters in the segment. Every process has one too: the sum over its
+ * QPs and the figures that belong to no QP. The process that executes the work (the requester)
+ * writes a row with relaxed atomics, because the thread of another QP may write it at the same
+ * time. Figures of a requester and of the responder that it acts for go to the QP they belong to.
  *
- * In trap and kick mode the figures are exact and repeat from run to run. In poll mode they are
- * not: doorbells that hit one register before the next scan are seen as one.
+ * In trap and kick mode the figures are exact and repeat from run to run. In poll mode doorbells
+ * that hit one register before the next scan count as one.
  *
- * What the figures mean on a real adapter: bytes and transactions on PCIe and packets on the wire.
+ * On a real adapter the figures correspond to bytes and transactions on PCIe and packets on the
+ * wire.
  */
 #ifndef MDL_COUNT_H
 #define MDL_COUNT_H
 
 #include <stdint.h>
 
-/* X(enumerator, name that users see) */
+/* X(enumerator, name in the output) */
 #define MDL_COUNTERS(X)                                                                            \
-	X(DOORBELLS, "doorbells")         /* 8 bytes or more written to a doorbell register */     \
-	X(BF_WRITES, "bf_writes")         /* of these, those that carried a WQE along */           \
-	X(BF_BYTES, "bf_bytes")           /* and their bytes */                                    \
-	X(DBREC_SEND, "dbrec_send")       /* send doorbell record seen with a new value */         \
+	X(DOORBELLS, "doorbells")         /* writes of 8 bytes or more to a doorbell register */   \
+	X(BF_WRITES, "bf_writes")         /* doorbells that carried a WQE */                       \
+	X(BF_BYTES, "bf_bytes")           /* bytes of WQEs that doorbells carried */               \
+	X(DBREC_SEND, "dbrec_send")       /* send doorbell records found with a new value */       \
 	X(WQES, "wqes")                   /* send WQEs executed, NOPs included */                  \
-	X(WQE_BLOCKS, "wqe_blocks")       /* their 64-byte blocks */                               \
+	X(WQE_BLOCKS, "wqe_blocks")       /* 64-byte blocks of executed send WQEs */               \
 	X(WQE_FETCHES, "wqe_fetches")     /* reads of send WQEs from memory, in 64-byte units */   \
-	X(NOPS, "nops")                   /* WQEs that were NOPs */                                \
+	X(NOPS, "nops")                   /* executed NOPs */                                      \
 	X(INLINE_BYTES, "inline_bytes")   /* payload carried inside WQEs */                        \
 	X(PAYLOAD_READS, "payload_reads") /* gather entries read from memory */                    \
 	X(PAYLOAD_READ_BYTES, "payload_read_bytes")                                                \
@@ -34,21 +35,21 @@
 	X(PAYLOAD_WRITE_BYTES, "payload_write_bytes")                                              \
 	X(CQES_REQ, "cqes_req")       /* completions of send queues */                             \
 	X(CQES_RESP, "cqes_resp")     /* completions of receive queues */                          \
-	X(CQES_ERR, "cqes_err")       /* of both, those with an error */                           \
-	X(CQES_MINI, "cqes_mini")     /* of both, those inside compressed blocks */                \
+	X(CQES_ERR, "cqes_err")       /* completions with an error, of either queue */             \
+	X(CQES_MINI, "cqes_mini")     /* completions inside compressed blocks, of either queue */  \
 	X(RECV_WQES, "recv_wqes")     /* receive WQEs fetched, from an RQ or an SRQ */             \
 	X(CQ_ARMS, "cq_arms")         /* writes to the arm register */                             \
 	X(CQ_EVENTS, "cq_events")     /* completion events raised */                               \
-	X(PACKETS_OUT, "packets_out") /* packets sent, by the path MTU; no ACKs */                 \
+	X(PACKETS_OUT, "packets_out") /* packets sent, by the path MTU; without ACKs */            \
 	X(PACKETS_IN, "packets_in")                                                                \
-	X(WIRE_BYTES_OUT, "wire_bytes_out") /* with headers and ICRC */                            \
+	X(WIRE_BYTES_OUT, "wire_bytes_out") /* bytes of packets with headers and ICRC */           \
 	X(WIRE_BYTES_IN, "wire_bytes_in")                                                          \
 	X(ACKS_OUT, "acks_out") /* acknowledge packets of responders */                            \
-	X(RNR_NAKS, "rnr_naks") /* times a responder had no receive WQE */                         \
-	X(DROPPED, "dropped")   /* UD or UC packets that nobody took */                            \
+	X(RNR_NAKS, "rnr_naks") /* messages that found no receive WQE at the responder */          \
+	X(DROPPED, "dropped")   /* UD or UC packets that no QP received */                         \
 	X(FAULTS, "faults")     /* injected by a fault plan */                                     \
 	X(TRAPS, "traps")       /* signals taken in trap mode */                                   \
-	X(KICKS, "kicks")       /* stores that were calls, in kick mode */                         \
+	X(KICKS, "kicks")       /* stores replaced by calls, in kick mode */                       \
 	X(SCANS, "scans")       /* rounds of the polling thread that found work */
 
 enum mdl_count_id {
@@ -72,10 +73,10 @@ static inline uint64_t mdl_count_get(const struct mdl_count *row, enum mdl_count
 	return __atomic_load_n(&row->value[id], __ATOMIC_RELAXED);
 }
 
-/* The name of a counter; never null for an id below MDL_CNT_MAX. */
+/* Returns the name of a counter; never null for an id below MDL_CNT_MAX. */
 const char *mdl_count_name(enum mdl_count_id id);
 
-/* row += more, counter by counter. */
+/* Adds each counter of more to row. */
 void mdl_count_sum(struct mdl_count *row, const struct mdl_count *more);
 
 #endif /* MDL_COUNT_H */

@@ -2,8 +2,8 @@
 /*
  * Robust locks in the segment: a process that dies with one does not block the others.
  *
- * Signals need not be blocked by the caller: the NIC runs with all of them blocked, and what the border
- * does under a lock is not done by signal handlers.
+ * The caller need not block signals: the NIC runs with all signals blocked, and signal handlers do
+ * not call the border's code that runs under a lock.
  */
 #include "model/mdl_segment.h"
 
@@ -26,7 +26,7 @@ void mdl_lock_init(struct mdl_lock *lock)
 	__atomic_store_n(&lock->ready, 1, __ATOMIC_RELEASE);
 }
 
-/* The result of taking a mutex: true where its holder died. */
+/* Converts the result of taking a mutex. Returns true if the previous owner died. */
 static bool taken_over(struct mdl_lock *lock, int err)
 {
 	if (err != EOWNERDEAD)
@@ -36,8 +36,8 @@ static bool taken_over(struct mdl_lock *lock, int err)
 }
 
 /*
- * Never sleeps for good: who is killed between being woken for a lock and taking it takes the wake-up
- * along, and the lock is free while the others sleep.
+ * Takes a lock with bounded sleeps. A process that is killed between its wake-up and taking the
+ * lock consumes the wake-up; the lock is then free while other waiters sleep.
  */
 static int lock_patiently(struct mdl_lock *lock)
 {

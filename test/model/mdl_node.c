@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The addresses of the nodes: LIDs from 1, MACs 02:c0:ff:ee:00:NN, and on RoCE the GIDs of a real port:
- * link local and IPv4, each as RoCE v1 and v2.
+ * Addresses of the nodes: LIDs from 1, MACs 02:c0:ff:ee:00:NN, and on RoCE the GIDs of a real port
+ * (link local and IPv4, each as RoCE v1 and v2).
  */
 #include "model/mdl_node.h"
 
@@ -15,7 +15,10 @@ static void node_fill_gid(struct mdl_node *node, uint32_t index, uint8_t type,
 	node->gid_cnt = index + 1;
 }
 
-/* Port GUIDs are EUI-64s of the MAC, so that a RoCE link-local GID has its usual form. */
+/*
+ * Fills in a node. Port GUIDs are EUI-64s of the MAC, so that a RoCE link-local GID has its usual
+ * form.
+ */
 void mdl_node_fill(struct mdl_node *node, uint32_t index, enum mdl_link link)
 {
 	uint8_t mac[6] = { 0x02, 0xc0, 0xff, 0xee, 0x00, (uint8_t)(index + 1) };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The addresses of a node: the same wherever they are computed. */
+/* Addresses of a node, computed equally in every process. */
 #ifndef MDL_NODE_H
 #define MDL_NODE_H
 

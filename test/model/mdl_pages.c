@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The arena of pages behind the tables of the segment: an owner per page, next fit, under the table
+ * Arena of pages behind the tables of the segment: an owner per page, next fit, under the table
  * lock.
  *
- * Memory is reserved when it is given out, so that a full /dev/shm is an error of the command that
- * asked and not a SIGBUS later; it goes back to the system when it is freed.
+ * Memory is reserved on allocation, so that a full /dev/shm fails the command that allocates
+ * instead of raising SIGBUS later. It is returned to the system when it is freed.
  */
 #include "model/mdl_raw.h"
 #include "model/mdl_segment.h"
@@ -17,7 +17,7 @@ static uint16_t *page_owners(void)
 	return mdl_at(mdl_self.seg->page_map);
 }
 
-/* The first page of `count` free ones in [from, to), or `to`. */
+/* Finds the first page of `count` free ones in [from, to). Returns `to` if there is none. */
 static uint64_t find_run(uint64_t from, uint64_t to, uint64_t count)
 {
 	const uint16_t *owner = page_owners();

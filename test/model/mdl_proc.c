@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who lives: processes are recognised by pid and start time, and zombies count as dead, as their memory
- * is gone.
+ * Liveness of processes, which are recognised by pid and start time. Zombies count as dead, as
+ * their memory is gone.
  */
 #include "model/mdl_raw.h"
 #include "model/mdl_segment.h"
@@ -34,7 +34,10 @@ static char *append_number(char *to, uint32_t number)
 	return to;
 }
 
-/* Field `wanted` (counted from 3, the state) of a line of /proc/PID/stat; the name may hold anything. */
+/*
+ * Finds field `wanted` (counted from 3, the state) in a line of /proc/PID/stat. The name field may
+ * contain any character.
+ */
 static const char *stat_field(const char *line, int wanted)
 {
 	const char *at = strrchr(line, ')');

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * System calls that pass every interposer: our own, and those of the programs under the model (UCX
- * patches mmap(), for one). They keep errno as it was and return -errno, so that a signal handler may
- * use them.
+ * System calls that bypass every interposer: the model's, and those of programs under the model
+ * (UCX patches mmap(), for example). They preserve errno and return -errno, so that a signal
+ * handler may use them.
  */
 #ifndef MDL_RAW_H
 #define MDL_RAW_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How a process comes to the segment: one file per fabric, made by the first process, thrown away by
- * the next one that finds no living process in it.
+ * Mapping of the segment: one file per fabric. The first process creates it; a later process
+ * replaces it if no process in it lives.
  *
- * A lock file beside it (flock) orders those that come and go. The file is replaced, never shrunk: a
- * tool that still maps an old one reads on.
+ * A lock file beside it (flock) serialises attaching and leaving. The file is replaced, never
+ * shrunk, so that a tool that still maps an old one can read on.
  */
 #include "model/mdl_node.h"
 #include "model/mdl_raw.h"
@@ -72,7 +72,7 @@ static bool segment_in_use(const struct mdl_segment *seg)
 	return false;
 }
 
-/* A descriptor out of the way of programs that count on low numbers or close all of them. */
+/* Moves a descriptor away from the low numbers that programs count on or close. */
 static int move_up(int fd)
 {
 	long high = fd < 0 ? fd : MDL_RAW3(fcntl, fd, F_DUPFD_CLOEXEC, 900);
@@ -97,7 +97,7 @@ static uint64_t segment_bytes(void)
 	       round_page(ARENA_BYTES / MDL_PAGE * sizeof(uint16_t)) + ARENA_BYTES;
 }
 
-/* Maps what is there and whole, or returns null. */
+/* Maps an existing, complete segment. Returns null if there is none. */
 static struct mdl_segment *map_existing(const char *path, uint64_t size)
 {
 	long fd = MDL_RAW4(openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
@@ -151,7 +151,7 @@ static bool config_agrees(const struct mdl_segment *seg)
 	return false;
 }
 
-/* The existing segment if it serves, else a new one. */
+/* Maps the existing segment if it is usable, else a new one. */
 static struct mdl_segment *map_or_make(const char *path, bool create, int *err)
 {
 	uint64_t size = segment_bytes();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The tables of the segment. All of them are arrays of structs that begin with the same four words, so
- * that one set of functions serves them.
+ * Tables of the segment. All are arrays of structs that begin with the same four words, so that one
+ * set of functions serves them.
  */
 #include "model/mdl_table.h"
 #include "model/mdl_segment.h"
@@ -18,10 +18,10 @@ static const struct shape {
 	size_t base, stride;
 	uint32_t count;     /* power of two */
 	uint32_t first;     /* entries below are not used */
-	uint32_t index_low; /* index starts at this bit; what is below it is the generation */
-	uint32_t bits;      /* of a number */
+	uint32_t index_low; /* lowest bit of the index; the generation is below it */
+	uint32_t bits;      /* bits of a number */
 	size_t lock;        /* offset of the first lock; 0: none */
-	uint32_t locks;     /* one behind the other */
+	uint32_t locks;     /* number of consecutive locks */
 } shapes[MDL_TABLE_MAX] = {
 	[MDL_TABLE_PD] = { offsetof(struct mdl_segment, pd), sizeof(struct mdl_pd), MDL_PD_MAX, 1,
 			   0, 24, 0, 0 },
@@ -42,7 +42,10 @@ static struct head *entry(const struct shape *shape, uint32_t index)
 	return (struct head *)((char *)mdl_self.seg + shape->base + index * shape->stride);
 }
 
-/* Entries that were ever taken end here: the others need not be looked at, which would make pages of them. */
+/*
+ * Returns the end of the entries that were ever claimed. Reading those beyond it would allocate
+ * their pages.
+ */
 static uint32_t high_water(enum mdl_table table)
 {
 	uint32_t taken = __atomic_load_n(&mdl_self.seg->next[table], __ATOMIC_RELAXED);
@@ -71,8 +74,8 @@ static struct mdl_lock *object_lock(const struct shape *shape, struct head *head
 }
 
 /*
- * Clears what the last object in this place left. Whoever watches doorbells may just be taking the
- * locks of that one: so they stay, and are held meanwhile.
+ * Clears the fields of the previous object in this entry. A thread that watches doorbells may be
+ * taking the previous object's locks, so the locks stay and are held meanwhile.
  */
 static void clear(const struct shape *shape, struct head *head)
 {
@@ -209,7 +212,7 @@ struct mdl_node *mdl_node_by_gid(const uint8_t gid[16])
 	return NULL;
 }
 
-/* A peer may be at work on a QP of the dead: it holds the lock while it is. */
+/* Removes a QP of a dead process. Takes its locks, as a peer may be executing on it. */
 static void drop_qp(struct mdl_qp *qp)
 {
 	mdl_lock(&qp->sq_lock);

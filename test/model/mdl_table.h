@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The tables of the segment: claim an entry, make it visible under its number, let it go.
+ * Tables of the segment: claim an entry, publish it under its number, release it.
  *
- * An object's number is its index in the low bits and a generation above; a memory region's key has the
- * generation in its low byte. Numbers that mean something else to the device are never given: QP 0 and 1,
- * and the keys that end a scatter list.
+ * An object's number is its index in the low bits and a generation above; a memory region's key has
+ * the generation in its low byte. Numbers with a special meaning to the device are never assigned:
+ * QP 0 and 1, and the keys that end a scatter list.
  */
 #ifndef MDL_TABLE_H
 #define MDL_TABLE_H
@@ -21,29 +21,35 @@ enum mdl_table {
 	MDL_TABLE_MAX
 };
 
-/* A zeroed entry that belongs to this process, and the number that it will have. Null: the table is full. */
+/*
+ * Claims a zeroed entry for this process and sets its future number. Returns null if the table is
+ * full.
+ */
 void *mdl_table_claim(enum mdl_table table, uint32_t ctx, uint32_t *number);
-/* From here on mdl_table_find() gives it. */
+/* Makes the object visible to mdl_table_find(). */
 void mdl_table_publish(void *object, uint32_t number);
-/* Its number means nothing from here on. */
+/* Removes the object from mdl_table_find(). */
 void mdl_table_hide(void *object);
-/* The entry may be used again. After mdl_table_hide(). */
+/* Frees the entry, after mdl_table_hide(). */
 void mdl_table_release(void *object);
 
-/* The object with that number, of whatever process; null: none. */
+/* Returns the object with that number, of any process, or null. */
 void *mdl_table_find(enum mdl_table table, uint32_t number);
-/* The next object of a context of this process at or after *index, which is moved past it; null: no more. */
+/*
+ * Returns the next object of a context of this process at or after *index, and moves *index past
+ * it. Returns null at the end.
+ */
 void *mdl_table_next(enum mdl_table table, uint32_t ctx, uint32_t *index);
 
 /*
- * Is an object in this place, and is it this process's? Under its lock it stays so; without, for a filter
- * only.
+ * Returns true if the entry has an object of this process. Stable under the object's lock; without
+ * the lock, a filter only.
  */
 bool mdl_table_is_own(const void *object);
 
-/* Everything that belongs to a process that is dead: objects, event channels, pages. */
+/* Frees all that belongs to a dead process: objects, event channels, pages. */
 void mdl_table_drop(uint32_t slot);
-/* Its pages alone. */
+/* Frees the pages of a process. */
 void mdl_pages_drop(uint32_t slot);
 
 #endif /* MDL_TABLE_H */

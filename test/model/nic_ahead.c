@@ -3,9 +3,9 @@
  * What does a driver risk that sends what a READ brings, without a fence?
  *
  * An adapter may gather the payload of a WQE before the answer of a READ or of an atomic operation
- * posted ahead of it has arrived; only a fence makes it wait. In poll mode half of the messages that
- * directly follow a READ without a fence are gathered ahead: their bytes are taken before the READ is
- * executed, and sent after it. Completions stay in order.
+ * posted ahead of it has arrived; only a fence makes it wait. In poll mode half of the messages
+ * that directly follow a READ without a fence are gathered ahead: their bytes are taken before the
+ * READ is executed, and sent after it. Completions stay in order.
  *
  * One message of a process at a time; it belongs to whoever claimed it by its QP number.
  */

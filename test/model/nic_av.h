@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where does a datagram go? The address vector of a UD send WQE.
+ * Address vector of a UD send WQE.
  *
  *	byte	0	Q_Key
  *		8	bit 31: extended (48 bytes; otherwise 16); bits 23..0 destination QPN
@@ -40,7 +40,10 @@ struct nic_av {
 	uint8_t rgid[16];
 };
 
-/* Decodes what begins at BYTES, of which LEN are there. Returns its size, or 0 if LEN is too small. */
+/*
+ * Decodes the address vector at BYTES, of which LEN are valid. Returns its size, or 0 if LEN is too
+ * small.
+ */
 uint32_t nic_av_decode(struct nic_av *av, const uint8_t *bytes, uint32_t len);
 
 #endif

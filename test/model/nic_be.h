@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does the device read and write its numbers? Most significant byte first, at any alignment.
+ * Device numbers in memory: most significant byte first, at any alignment.
  *
- * Every field of a WQE, a CQE, an address vector and a doorbell record goes through these; the model
- * lays no struct over device memory, so that a field's place is written once, as its offset.
+ * Every access to a field of a WQE, a CQE, an address vector or a doorbell record uses these
+ * functions. The model lays no struct over device memory, so that a field's offset is written once.
  */
 #ifndef NIC_BE_H
 #define NIC_BE_H
@@ -54,7 +54,7 @@ static inline void nic_be64_put(void *at, uint64_t value)
 	memcpy(at, &value, sizeof(value));
 }
 
-/* A doorbell record: one word that software writes while the device reads. */
+/* Reads a doorbell record: one word that software writes while the device reads. */
 static inline uint32_t nic_record_get(const uint32_t *record)
 {
 	return be32toh(__atomic_load_n(record, __ATOMIC_ACQUIRE));

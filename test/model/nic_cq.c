@@ -2,13 +2,13 @@
 /*
  * How do completions reach a program?
  *
- * Under cq->lock the CQE is written to the slot of the producer index, its last byte with release, then
- * the index moves on. A writer that dies between the two leaves a published CQE behind the index: the
- * next one who gets the lock sees it by its owner bit, notes for whom it is and moves the index itself
- * (nic_cq_repair).
+ * Under cq->lock the CQE is written to the slot of the producer index, its last byte with release,
+ * then the index moves on. A writer that dies between the two leaves a published CQE behind the
+ * index: the next one who gets the lock sees it by its owner bit, notes for whom it is and moves
+ * the index itself (nic_cq_repair).
  *
- * A CQ that was created for compressed CQEs holds back completions that can join a run until one comes
- * that cannot, or until the run of the send queue that caused them ends.
+ * A CQ that was created for compressed CQEs holds back completions that can join a run until one
+ * comes that cannot, or until the run of the send queue that caused them ends.
  *
  * The consumer index is read from the doorbell record only to find overruns, as the adapter does.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a completion look like in memory?
+ * Layout of a completion in memory.
  *
  *	byte	2	wqe_id					0..31: the message itself where it was
  *		17	path bits of the destination LID	scattered to the CQE (format 1)
@@ -70,7 +70,7 @@ enum {
 
 struct nic_cqe {
 	uint8_t op;       /* enum nic_cqe_op */
-	uint8_t syndrome; /* of an error */
+	uint8_t syndrome; /* vendor syndrome of an error */
 	uint8_t vendor_syndrome;
 	uint8_t wqe_op; /* the requester's opcode */
 	uint8_t sl;
@@ -90,28 +90,28 @@ struct nic_cqe {
 };
 
 /*
- * Writes all of CQE but its byte 63 to SLOT of SIZE bytes (64 or 128) and returns that byte.
- * OWNER is the parity of the lap.
+ * Writes CQE without its byte 63 to SLOT of SIZE bytes (64 or 128) and returns that byte. OWNER is
+ * the parity of the lap.
  */
 uint8_t nic_cqe_encode(uint8_t *slot, uint32_t size, const struct nic_cqe *cqe, bool owner);
 
-/* Gives the CQE to software. */
+/* Passes the CQE to software. */
 void nic_cqe_publish(uint8_t *slot, uint32_t size, uint8_t op_own);
 
 /*
- * May the CQE whose 64 bytes are at NEXT join the run whose title is at TITLE as its K-th? The last
- * byte of each comes apart, because it is not published yet.
+ * Returns true if the CQE whose 64 bytes are at NEXT fits as the K-th into the run whose title is
+ * at TITLE. The last byte of each is a separate argument, because it is not published yet.
  */
 bool nic_cqe_joins(const uint8_t *title, uint8_t title_op_own, const uint8_t *next,
 		   uint8_t next_op_own, uint32_t k);
 
-/* The slot, counted from the title's, and the byte in it where mini CQE K of a run stands. */
+/* Returns the slot, counted from the title's, and the byte in it of mini CQE K of a run. */
 uint32_t nic_mini_place(uint32_t k, uint32_t *byte);
 
-/* Mini CQE of the completion whose 64 bytes are at CQE64. */
+/* Encodes the mini CQE of the completion whose 64 bytes are at CQE64. */
 void nic_mini_encode(uint8_t *at, const uint8_t *cqe64, bool requester);
 
-/* Makes the title of a run of CNT out of its first CQE; returns the byte to publish. */
+/* Converts the first CQE of a run of CNT into its title. Returns the byte to publish. */
 uint8_t nic_mini_title(uint8_t *cqe64, uint8_t op_own, uint32_t cnt);
 
 const char *nic_syndrome_name(uint8_t syndrome);

@@ -5,8 +5,8 @@
  * A key grants access to a range of one process in one protection domain. Nothing is copied before
  * every piece of both sides was checked, so that a refused message leaves memory as it was.
  *
- * Atomic operations are atomic among all that go through the model (one holder at a time) and, where
- * the memory can be mapped here, towards the processors too.
+ * Atomic operations are atomic among all that go through the model (one holder at a time) and,
+ * where the memory can be mapped here, towards the processors too.
  */
 #include "model/nic_priv.h"
 

@@ -2,9 +2,9 @@
 /*
  * Which queue pairs and completion queues does this process have?
  *
- * Lists of indices, so that nobody walks the tables of the fabric for the few that are one's own. A slot
- * is taken and freed by compare and swap, because objects are created by any thread; a visitor may see
- * an object that is just going and looks at its number under its lock.
+ * Lists of indices, so that nobody walks the tables of the fabric for the few that are one's own. A
+ * slot is taken and freed by compare and swap, because objects are created by any thread; a visitor
+ * may see an object that is just going and looks at its number under its lock.
  */
 #include "model/nic_priv.h"
 

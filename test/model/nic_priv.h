@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What do the files of the NIC share? The meaning of the nic_private words of QPs, CQs and SRQs, and
- * the calls between them, from the doorbell down:
+ * Private interface of the files of the NIC: the nic_private words of QPs, CQs and SRQs, and the
+ * calls between the files, from the doorbell down:
  *
- *	nic_uar.c	a register was written: which, and was it allowed?
+ *	nic_uar.c	decode and check a write to a register
  *	nic_sq.c	run a send queue until it is empty, waits or breaks
- *	nic_ahead.c	gather what a fence should have held back
+ *	nic_ahead.c	gather payload that a fence would have delayed
  *	nic_rc.c, nic_ud.c	execute one WQE
  *	nic_peer.c	find and lock the responder, break it
  *	nic_recv.c	take a receive WQE, fill it, complete it
  *	nic_mem.c	keys, bounds, copies
  *	nic_cq.c	write CQEs, raise events
- *	nic_qp.c	states, flushing, creation and the end of a QP
- *	nic_own.c	the objects of this process
- *	nic_service.c	what waits for time
+ *	nic_qp.c	states, flushing, creation and destruction of a QP
+ *	nic_own.c	objects of this process
+ *	nic_service.c	work that waits for time
  *	nic_wire.c	packets and bytes
- *	nic_fault.c	faults on order
+ *	nic_fault.c	injected faults
  *
- * Everything runs where mdl_nic.h says: no malloc, no stdio, little stack.
+ * All of it runs in the contexts that mdl_nic.h lists: no malloc, no stdio, little stack.
  */
 #ifndef NIC_PRIV_H
 #define NIC_PRIV_H
@@ -30,36 +30,36 @@
 #include "model/nic_rwqe.h"
 #include "model/nic_wqe.h"
 
-/* Why a QP waits: bits of mdl_qp.nic_stalled. */
+/* Reasons for which a QP waits: bits of mdl_qp.nic_stalled. */
 enum {
 	NIC_WAIT_RNR = 1,   /* the responder had no receive WQE */
-	NIC_WAIT_RETRY = 2, /* nobody answered */
-	NIC_WAIT_LATE = 4,  /* poll mode: a doorbell that is not looked at yet */
-	NIC_WAIT_FLUSH = 8, /* in error: WQEs may still come that want flushing */
-	NIC_WAIT_UD = 16,   /* a datagram is held back */
-	NIC_WAIT_SQ = NIC_WAIT_RNR | NIC_WAIT_RETRY | NIC_WAIT_LATE, /* those that hold the SQ */
+	NIC_WAIT_RETRY = 2, /* no reply from the responder */
+	NIC_WAIT_LATE = 4,  /* poll mode: a doorbell not processed yet */
+	NIC_WAIT_FLUSH = 8, /* in error: WQEs posted later still need flushing */
+	NIC_WAIT_UD = 16,   /* a datagram is delayed */
+	NIC_WAIT_SQ = NIC_WAIT_RNR | NIC_WAIT_RETRY | NIC_WAIT_LATE, /* reasons that stop the SQ */
 };
 
 /* mdl_qp.nic_private. Under sq_lock unless said otherwise. */
 struct nic_qp_priv {
-	uint64_t due_ns;      /* when a stalled QP is looked at again */
-	uint64_t deadline_ns; /* NIC_WAIT_RETRY: when it gives up; 0: never */
-	uint64_t ud_due_ns;   /* NIC_WAIT_UD */
-	uint16_t bf_first;    /* the blocks that came with the last BlueFlame write */
+	uint64_t due_ns;      /* time of the next check of a stalled QP */
+	uint64_t deadline_ns; /* NIC_WAIT_RETRY: time at which retries end; 0: never */
+	uint64_t ud_due_ns;   /* time for NIC_WAIT_UD */
+	uint16_t bf_first;    /* blocks that came with the last BlueFlame write */
 	uint16_t bf_blocks;
-	uint32_t touched_cq;  /* the peer's CQ that was written last */
-	uint32_t rnr_left;    /* retries that remain, 7: for ever */
+	uint32_t touched_cq;  /* the peer's CQ written last */
+	uint32_t rnr_left;    /* retries that remain, 7: unlimited */
 	uint16_t retired;     /* end of the last WQE whose completion was written */
-	uint16_t record_seen; /* the diagnosis of records without doorbells */
+	uint16_t record_seen; /* for the check of records without doorbells */
 	uint32_t record_seen_cnt;
 	uint64_t record_seen_ns;
-	uint64_t wqes;  /* executed since creation */
-	uint32_t tried; /* 1: the WQE at nic_sq_ci was begun: its retries are counted down */
+	uint64_t wqes;  /* WQEs executed since creation */
+	uint32_t tried; /* 1: the WQE at nic_sq_ci was begun and its retries are counted down */
 	/* Under rq_lock: the receive WQE that a requester has taken and not yet completed. */
-	uint32_t taken; /* 1: one is */
+	uint32_t taken; /* 1: a receive WQE is taken */
 	uint32_t taken_srq;
 	uint32_t taken_index;
-	uint32_t completing; /* NIC_COMPLETING_*; to WRITTEN under the lock of the CQ */
+	uint32_t completing; /* NIC_COMPLETING_*; set to WRITTEN under the lock of the CQ */
 	uint32_t broken;     /* 1: the responder is in error, its send queue is not flushed yet */
 	uint32_t last_wqe_told;
 };
@@ -67,22 +67,23 @@ struct nic_qp_priv {
 /* mdl_cq.nic_private. Under cq->lock. */
 struct nic_cq_priv {
 	uint32_t solicited_end; /* pi after the last solicited CQE */
-	uint32_t held;          /* CQEs at the end of the ring that wait to be compressed */
-	uint32_t arm_word;      /* the arm record that was acted on last */
+	uint32_t held;          /* CQEs at the end of the ring that wait for compression */
+	uint32_t arm_word;      /* arm record processed last */
 	uint8_t held_op_own;
 };
 
 /* mdl_srq.nic_private. Under srq->lock. */
 struct nic_srq_priv {
 	uint64_t position; /* consumed << 32 | index of the next WQE: one store changes both */
-	uint32_t returned; /* a taken WQE whose taker died: index + 1; the next message gets it */
+	uint32_t returned; /* index + 1 of a WQE whose taker died; the next message gets it */
 	uint32_t limit_told;
 };
 
 /* mdl_segment.nic_private. */
 struct nic_seg_priv {
 	uint32_t atomic_owner; /* slot + 1 of the process inside an atomic operation */
-	uint32_t blamed;       /* slot + 1 of a process that broke a rule in another's sight */
+	/* slot + 1 of a process whose broken rule another process detected */
+	uint32_t blamed;
 	char blame[400];
 };
 
@@ -121,31 +122,31 @@ static inline bool nic_is_ours(uint32_t slot)
 	return slot == mdl_self.slot;
 }
 
-/* How far the completion of a taken receive WQE is. */
+/* Progress of the completion of a taken receive WQE. */
 enum {
 	NIC_COMPLETING_NOT,
 	NIC_COMPLETING_WRITES,
-	NIC_COMPLETING_WRITTEN, /* its CQE is in the CQ */
+	NIC_COMPLETING_WRITTEN, /* the CQE is in the CQ */
 };
 
-/* How one WQE went. */
+/* Outcome of one WQE. */
 enum nic_outcome {
 	NIC_DONE,
-	NIC_FAILED, /* with the syndromes of the result */
+	NIC_FAILED, /* failed, with the syndromes of the result */
 	NIC_RNR,    /* the responder is not ready */
-	NIC_LOST,   /* no answer */
+	NIC_LOST,   /* no reply */
 };
 
 struct nic_result {
 	uint8_t syndrome;
 	uint8_t vendor;
-	uint8_t scatter_len; /* of a READ or atomic into the CQE */
+	uint8_t scatter_len; /* bytes of a READ or atomic result for the CQE */
 	uint8_t rnr_timer;
 	uint32_t byte_cnt;
 	uint8_t scatter[64];
 };
 
-/* A piece of memory that a message comes from or goes to. */
+/* Piece of memory that is the source or target of a message. */
 struct nic_span {
 	const struct mdl_mr *mr; /* null: bytes */
 	const uint8_t *bytes;
@@ -158,7 +159,7 @@ struct nic_spans {
 	struct nic_span span[NIC_WQE_MAX_DS];
 };
 
-/* ---- nic_count: the row of the QP and of its process ------------------------------------------- */
+/* ---- nic_count: row of the QP and of its process ------------------------------------------- */
 static inline void nic_count(struct mdl_qp *qp, enum mdl_count_id id, uint64_t n)
 {
 	if (!n)
@@ -167,94 +168,108 @@ static inline void nic_count(struct mdl_qp *qp, enum mdl_count_id id, uint64_t n
 	mdl_count_add(&mdl_self.seg->proc[qp->proc].count, id, n);
 }
 
-/* ---- nic_mem.c --------------------------------------------------------------------------------- */
-/* The region that KEY names, if it covers the range, belongs to PROC and PD and grants ACCESS. */
+/* ---- nic_mem.c ---- */
+/* Returns the region with KEY if it covers the range, belongs to PROC and PD and grants ACCESS. */
 const struct mdl_mr *nic_mem_find(uint32_t key, uint32_t proc, uint32_t pd, uint64_t addr,
 				  uint64_t len, uint32_t access);
-/* The message of a WQE, or where it goes to (ACCESS): false where a key or a range is wrong. */
+/*
+ * Resolve the source or target (ACCESS) of a WQE's message. Return false if a key or a range is
+ * wrong.
+ */
 bool nic_mem_pieces(const struct mdl_qp *qp, const struct nic_wqe *wqe, uint32_t access,
 		    struct nic_spans *spans);
-/* The first LEN bytes of a receive WQE, after SKIP. */
+/* Resolves the first LEN bytes of a receive WQE after SKIP. */
 bool nic_mem_scatter(const struct mdl_qp *qp, const struct nic_rwqe *rwqe, uint64_t skip,
 		     uint64_t len, struct nic_spans *spans);
-/* From one list into another: 0, -EFAULT, -ESRCH. *WRITES: pieces written. */
+/*
+ * Copies from one list into another. Returns 0, -EFAULT or -ESRCH. *WRITES counts the pieces
+ * written.
+ */
 int nic_mem_copy(const struct nic_spans *to, const struct nic_spans *from, uint64_t len,
 		 uint32_t *writes);
-/* 64-bit compare and swap or fetch and add; *OLD is what was there. */
+/* Executes a 64-bit compare and swap or fetch and add. *OLD receives the previous value. */
 int nic_mem_atomic(const struct mdl_mr *mr, const struct nic_wqe *wqe, uint64_t *old);
 
-/* ---- nic_cq.c ---------------------------------------------------------------------------------- */
-/* Writes a CQE for QP (requester's or responder's) to CQN. False: the CQ has no room and may not overrun. */
+/* ---- nic_cq.c ---- */
+/*
+ * Writes a CQE for QP (requester's or responder's) to CQN. Returns false if the CQ is full and may
+ * not overrun.
+ */
 bool nic_cq_write(struct mdl_qp *qp, uint32_t cqn, const struct nic_cqe *cqe);
-/* True: there is room for another CQE. Used before flushing, which waits instead of overrunning. */
+/* Returns true if another CQE fits. Used before flushing, which waits instead of overrunning. */
 bool nic_cq_has_room(uint32_t cqn);
-/* What a writer that died had begun is whole after this: `completing` of its responder is final. */
+/* Completes the write of a writer that died: `completing` of its responder is final afterwards. */
 void nic_cq_settle(uint32_t cqn);
-/* Publishes what waits to be compressed. */
+/* Publishes CQEs that wait for compression. */
 void nic_cq_release(uint32_t cqn);
 void nic_cq_arm(const uint8_t *bytes);
 void nic_cq_recheck(struct mdl_cq *cq);
 
-/* ---- nic_sq.c ---------------------------------------------------------------------------------- */
-/* Executes what the records have shown. sq_lock held. */
+/* ---- nic_sq.c ---- */
+/* Executes the WQEs shown by the records. sq_lock held. */
 void nic_sq_run(struct mdl_qp *qp);
 /* Writes the completion of a send WQE. */
 void nic_sq_complete(struct mdl_qp *qp, const struct nic_wqe *wqe, const struct nic_result *result);
-/* The QP wrote to a peer's CQ, which is released when the run ends or another one follows. */
+/*
+ * Records that the QP wrote to a peer's CQ, which is released when the run ends or writes another
+ * CQ.
+ */
 void nic_sq_touch(struct mdl_qp *qp, uint32_t cqn);
 
-/* ---- nic_ahead.c: payload gathered before a READ that it should have waited for ------------------ */
-/* Is the WQE behind this one to be gathered ahead? */
+/* ---- nic_ahead.c: payload gathered before a READ that it should have waited for ---- */
+/* Returns true if the WQE after this one is to be gathered ahead. */
 bool nic_ahead_wanted(const struct nic_wqe *wqe);
 void nic_ahead_take(struct mdl_qp *qp, const struct nic_wqe *next);
-/* If this is the one: its payload is what was gathered, until nic_ahead_drop(). */
+/* Uses the payload gathered ahead for this WQE, if it is the one, until nic_ahead_drop(). */
 bool nic_ahead_use(struct mdl_qp *qp, struct nic_wqe *wqe);
 void nic_ahead_drop(const struct mdl_qp *qp);
 
-/* ---- nic_rc.c, nic_ud.c: one WQE, sq_lock held --------------------------------------------------- */
+/* ---- nic_rc.c, nic_ud.c: one WQE, sq_lock held ---- */
 enum nic_outcome nic_rc_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
 				struct nic_result *result);
 enum nic_outcome nic_ud_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
 				struct nic_result *result);
-/* Sends what the QP has held back. */
+/* Sends the delayed datagram of the QP. */
 void nic_ud_late_flush(struct mdl_qp *qp);
-/* The 40 bytes before a datagram. */
+/* Writes the 40 bytes that precede a datagram. */
 void nic_ud_grh(uint8_t grh[40], const struct mdl_qp *from, const struct nic_av *av, uint32_t len);
 
-/* ---- nic_peer.c -------------------------------------------------------------------------------- */
-/* The responder of an RC or UC QP, locked (rq_lock), or null: nobody answers. */
+/* ---- nic_peer.c ---- */
+/* Returns the responder of an RC or UC QP with its rq_lock held, or null if none replies. */
 struct mdl_qp *nic_peer_lock(struct mdl_qp *qp);
-/* A QP by its number, locked, if it can receive at all. */
+/* Returns a QP by its number with its rq_lock held, or null if it cannot receive. */
 struct mdl_qp *nic_peer_lock_number(uint32_t qpn);
 void nic_peer_unlock(struct mdl_qp *peer);
-/* The responder goes into error, with an async event (0: none). rq_lock held. */
+/* Puts the responder into error, with an async event (0: none). rq_lock held. */
 void nic_peer_break(struct mdl_qp *peer, uint32_t event);
 
-/* ---- nic_recv.c: rq_lock of QP held ------------------------------------------------------------ */
+/* ---- nic_recv.c: rq_lock of QP held ---- */
 struct nic_taken {
 	struct nic_rwqe rwqe;
-	uint16_t counter; /* what the CQE says */
+	uint16_t counter; /* WQE counter of the CQE */
 };
 enum nic_take { NIC_TAKEN, NIC_NONE };
 enum nic_take nic_recv_take(struct mdl_qp *qp, struct nic_taken *taken);
-/* Completes it: fills in what the CQE says of the QP and of the WQE. */
+/* Completes a receive WQE and fills in the CQE's fields of the QP and of the WQE. */
 void nic_recv_complete(struct mdl_qp *qp, const struct nic_taken *taken, struct nic_cqe *cqe);
-/* Completes every receive WQE of an RQ in error with a flush. True: all of them. */
+/* Completes the receive WQEs of an RQ in error with a flush. Returns true if none remains. */
 bool nic_recv_flush(struct mdl_qp *qp);
-/* The holder of rq_lock died: what it had taken is made whole. */
+/* Repairs the state of a taken receive WQE after the holder of rq_lock died. */
 void nic_recv_repair(struct mdl_qp *qp);
-/* Receive WQEs that are posted and not taken. */
+/* Returns the number of receive WQEs posted and not taken. */
 uint32_t nic_recv_posted(struct mdl_qp *qp);
 
-/* ---- nic_qp.c ---------------------------------------------------------------------------------- */
+/* ---- nic_qp.c ---- */
 void nic_qp_lock_rq(struct mdl_qp *qp);
-/* The QP breaks by itself: ERR, everything flushed. sq_lock held, no rq_lock. */
+/* Puts the QP into ERR after its own failure and flushes both queues. sq_lock held, no rq_lock. */
 void nic_qp_break(struct mdl_qp *qp, uint32_t event);
-/* Flushes both queues as far as CQs have room. sq_lock held. */
+/* Flushes both queues as far as CQEs fit. sq_lock held. */
 void nic_qp_flush(struct mdl_qp *qp);
 enum nic_transport nic_qp_transport(const struct mdl_qp *qp);
 
-/* ---- nic_own.c: what this process has -------------------------------------------------------- */
+/*
+ * ---- nic_own.c: objects of this process --------------------------------------------------------
+ */
 struct nic_register {
 	uint32_t ctx, page, off;
 };
@@ -265,23 +280,26 @@ void nic_own_qps(void (*visit)(struct mdl_qp *qp, const struct nic_register *whi
 		 const struct nic_register *which);
 void nic_own_cqs(void (*visit)(struct mdl_cq *cq));
 
-/* ---- nic_service.c ----------------------------------------------------------------------------- */
-/* The process PROC broke a rule: ends it with the message, at once or through its service thread. */
+/* ---- nic_service.c ---- */
+/*
+ * Ends the process PROC, which broke a rule, with the message: at once or through its service
+ * thread.
+ */
 void nic_blame(uint32_t proc, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- nic_wire.c -------------------------------------------------------------------------------- */
+/* ---- nic_wire.c ---- */
 enum nic_wire_kind { NIC_WIRE_SEND, NIC_WIRE_WRITE, NIC_WIRE_READ, NIC_WIRE_ATOMIC, NIC_WIRE_UD };
 uint32_t nic_wire_mtu(const struct mdl_qp *qp);
 /*
- * Counts a message of LEN bytes and its answer at both ends. TO may be null: it was lost. SGID: the index of
- * the address that it goes from; -1: it has no GRH, within an InfiniBand subnet.
+ * Counts a message of LEN bytes and its reply at both ends. TO may be null: the message was lost.
+ * SGID: the index of the source address; -1: no GRH, within an InfiniBand subnet.
  */
 void nic_wire_count(struct mdl_qp *from, struct mdl_qp *to, enum nic_wire_kind kind, uint64_t len,
 		    bool imm, int sgid);
-/* How many packets a message takes: pure. */
+/* Returns the number of packets of a message. */
 uint64_t nic_wire_packets(uint64_t len, uint32_t mtu);
 
-/* ---- nic_fault.c ------------------------------------------------------------------------------- */
+/* ---- nic_fault.c ---- */
 enum nic_fault {
 	NIC_FAULT_NONE,
 	NIC_FAULT_DROP,
@@ -289,13 +307,13 @@ enum nic_fault {
 	NIC_FAULT_CORRUPT,
 	NIC_FAULT_DELAY,
 };
-/* What happens to the next datagram of QP. */
+/* Returns the fault to inject into the next datagram of QP. */
 enum nic_fault nic_fault_datagram(struct mdl_qp *qp);
-/* Is the responder to look as if it had no receive WQE? */
+/* Returns true if the responder must appear to have no receive WQE. */
 bool nic_fault_rnr(struct mdl_qp *qp);
-/* Shall the QP break at this WQE? */
+/* Returns true if the QP must break at this WQE. */
 bool nic_fault_breaks(struct mdl_qp *qp, uint64_t wqe);
-/* A number from the seed of the fabric, for this process. */
+/* Returns a number from the seed of the fabric, for this process. */
 uint64_t nic_random(void);
 
 #endif

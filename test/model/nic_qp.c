@@ -2,9 +2,10 @@
 /*
  * What do the states of a queue pair do to the work in it?
  *
- * RESET forgets it. ERR completes it with flush errors, send and receive WQEs alike, also those that
- * are posted later: receive WQEs ring no doorbell, so a QP in error is looked at by nic_service() until
- * it leaves that state. SQE (UC, UD) flushes the send queue only. SQD leaves what was not begun.
+ * RESET forgets it. ERR completes it with flush errors, send and receive WQEs alike, also those
+ * that are posted later: receive WQEs ring no doorbell, so a QP in error is looked at by
+ * nic_service() until it leaves that state. SQE (UC, UD) flushes the send queue only. SQD leaves
+ * what was not begun.
  *
  * Flushing waits for room in the CQ instead of overrunning it.
  */

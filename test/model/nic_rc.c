@@ -2,10 +2,10 @@
 /*
  * What happens when a WQE of a connected queue pair is executed?
  *
- * First the requester's own side is checked, then the responder is found and locked, then its side is
- * checked, then bytes move, then it gets its completion: nothing has changed anywhere when an
- * operation is refused. RC reports what the responder found and both ends break; UC drops the message
- * and goes on.
+ * First the requester's own side is checked, then the responder is found and locked, then its side
+ * is checked, then bytes move, then it gets its completion: nothing has changed anywhere when an
+ * operation is refused. RC reports what the responder found and both ends break; UC drops the
+ * message and goes on.
  *
  * A responder that is not ready (RNR) is found out before bytes are written, also for WRITE_IMM.
  */
@@ -220,7 +220,10 @@ static enum nic_outcome nic_rc_write(struct mdl_qp *qp, struct mdl_qp *peer,
 	return NIC_DONE;
 }
 
-/* Where the answer of a READ or of an atomic operation goes: memory, or the CQE where that was asked for. */
+/*
+ * Where the answer of a READ or of an atomic operation goes: memory, or the CQE where that was
+ * asked for.
+ */
 static bool nic_rc_answer_in_cqe(const struct mdl_qp *qp, const struct nic_wqe *wqe)
 {
 	uint32_t flags = NIC_FLAG_SCATTER_CQE | NIC_FLAG_ALLOW_SCATTER_CQE;

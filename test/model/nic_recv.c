@@ -3,11 +3,11 @@
  * Which receive WQE does a message get, and what becomes of it if its taker dies?
  *
  * A receive queue is counted: the record says how many were ever posted, nic_rq_ci how many were
- * completed. A shared receive queue is a list: its head and count change in one store. The taker notes
- * in the QP what it has taken and that it begins to write the completion; that it is written is noted
- * under the lock of the CQ, if need be by whoever takes that over. Who gets a dead one's rq_lock then goes
- * on behind the completion or gives the WQE to the next message (nic_recv_repair): none is lost and none
- * completed twice, however much later that is.
+ * completed. A shared receive queue is a list: its head and count change in one store. The taker
+ * notes in the QP what it has taken and that it begins to write the completion; that it is written
+ * is noted under the lock of the CQ, if need be by whoever takes that over. Who gets a dead one's
+ * rq_lock then goes on behind the completion or gives the WQE to the next message
+ * (nic_recv_repair): none is lost and none completed twice, however much later that is.
  */
 #include "model/nic_be.h"
 #include "model/nic_priv.h"

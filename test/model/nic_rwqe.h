@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where does a receive WQE want the bytes?
+ * Receive WQEs.
  *
- * A receive queue is an array of strides, each full of data segments: length (4), lkey (4),
- * address (8). The list ends at the stride's end or at a segment of length 0 with lkey 0x100.
+ * A receive queue is an array of strides, each full of data segments: length (4), lkey (4), address
+ * (8). The list ends at the stride's end or at a segment of length 0 with lkey 0x100.
  *
  * A shared receive queue's stride starts with 16 bytes of its own: at byte 2 the index of the next
- * WQE. The device takes WQEs along these links, beginning at index 0; it never counts them up.
+ * WQE. The device follows these links from index 0 and does not count.
  */
 #ifndef NIC_RWQE_H
 #define NIC_RWQE_H
@@ -27,14 +27,14 @@ struct nic_scatter {
 
 struct nic_rwqe {
 	uint32_t seg_cnt;
-	uint64_t len; /* room in all */
+	uint64_t len; /* bytes of all segments */
 	struct nic_scatter seg[NIC_RWQE_MAX_SEGS];
 };
 
-/* A stride of LEN bytes of a receive queue. */
+/* Decodes a stride of LEN bytes of a receive queue. */
 void nic_rwqe_decode(struct nic_rwqe *rwqe, const uint8_t *stride, uint32_t len);
 
-/* A stride of a shared receive queue; returns the index of the one that follows it. */
+/* Decodes a stride of a shared receive queue. Returns the index of the next one. */
 uint16_t nic_rwqe_decode_shared(struct nic_rwqe *rwqe, const uint8_t *stride, uint32_t len);
 
 #endif

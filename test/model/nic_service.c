@@ -2,13 +2,13 @@
 /*
  * What waits for time, and who goes on with it?
  *
- * The service thread of each process calls nic_service(), which looks at that process's own QPs: those
- * that wait (RNR, no answer, a doorbell that poll mode looks at late, a datagram held back), those in
- * error whose queues may get more WQEs to flush, and, as a diagnosis, those whose doorbell record moved
- * without a doorbell.
+ * The service thread of each process calls nic_service(), which looks at that process's own QPs:
+ * those that wait (RNR, no answer, a doorbell that poll mode looks at late, a datagram held back),
+ * those in error whose queues may get more WQEs to flush, and, as a diagnosis, those whose doorbell
+ * record moved without a doorbell.
  *
- * It is also where a process hears that it broke a rule in the sight of another one (nic_blame): the
- * one that noticed goes on, the one that did it ends.
+ * It is also where a process hears that it broke a rule in the sight of another one (nic_blame):
+ * the one that noticed goes on, the one that did it ends.
  */
 #include "model/nic_be.h"
 #include "model/nic_priv.h"
@@ -59,8 +59,8 @@ static uint64_t nic_service_earlier(uint64_t a, uint64_t b)
 }
 
 /*
- * A record that stays ahead of the doorbells: the driver forgot one, or holds it back too long. Seen
- * several times, because the process may have been stopped between the two.
+ * A record that stays ahead of the doorbells: the driver forgot one, or holds it back too long.
+ * Seen several times, because the process may have been stopped between the two.
  */
 static uint64_t nic_service_record(struct mdl_qp *qp, uint64_t now)
 {

@@ -3,11 +3,12 @@
  * How is a send queue worked off?
  *
  * From nic_sq_ci to nic_sq_pi, one WQE after the other, each fetched when its turn comes. A WQE is
- * executed at once and whole; it either is done, breaks the QP, or waits (its responder is not ready or
- * does not answer) and is tried again by nic_service(). Its figures are counted when it is done.
+ * executed at once and whole; it either is done, breaks the QP, or waits (its responder is not
+ * ready or does not answer) and is tried again by nic_service(). Its figures are counted when it is
+ * done.
  *
- * The rules of a send queue are checked here, on each WQE: index continuity, QP number, and that the
- * record covers the whole of it. Who breaks one is told and ends.
+ * The rules of a send queue are checked here, on each WQE: index continuity, QP number, and that
+ * the record covers the whole of it. Who breaks one is told and ends.
  */
 #include "model/nic_priv.h"
 

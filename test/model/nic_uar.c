@@ -2,11 +2,11 @@
 /*
  * Somebody wrote to a UAR page: what does that mean, and was it allowed?
  *
- * A doorbell names its QP by the control segment it carries, but how far to go is said by the doorbell
- * record alone. In the modes that see each doorbell as it happens, all of it is checked: the register
- * belongs to the QP, the record was written first and ends where the doorbell's WQE ends, the bytes
- * are those that lie in the send queue, a BlueFlame copy is whole WQEs within half a register, and no
- * WQE that is not reported complete was overwritten.
+ * A doorbell names its QP by the control segment it carries, but how far to go is said by the
+ * doorbell record alone. In the modes that see each doorbell as it happens, all of it is checked:
+ * the register belongs to the QP, the record was written first and ends where the doorbell's WQE
+ * ends, the bytes are those that lie in the send queue, a BlueFlame copy is whole WQEs within half
+ * a register, and no WQE that is not reported complete was overwritten.
  *
  * In poll mode doorbells merge, and by the time one is seen the queue may have moved on: only the
  * record is read, perhaps late.

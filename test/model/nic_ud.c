@@ -3,8 +3,8 @@
  * What happens to a datagram?
  *
  * It is one packet; its send completes whether or not anybody takes it. At the receiver it needs 40
- * bytes more than it has: the routing header, if there is one, goes to the first 40 bytes, the message
- * behind them. Without a header those 40 bytes are left as they were.
+ * bytes more than it has: the routing header, if there is one, goes to the first 40 bytes, the
+ * message behind them. Without a header those 40 bytes are left as they were.
  *
  * A datagram that is to come late or out of order (nic_fault.c) waits in a buffer of this process.
  */

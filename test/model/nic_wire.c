@@ -2,9 +2,9 @@
 /*
  * What does a message cost on the wire?
  *
- * Packets of the path MTU, each with its headers, its payload filled up to 4 bytes and the invariant
- * CRC. Link-level framing (the variant CRC of InfiniBand, preamble and FCS of Ethernet) and
- * acknowledge packets are left out of the bytes; acknowledges have a counter.
+ * Packets of the path MTU, each with its headers, its payload filled up to 4 bytes and the
+ * invariant CRC. Link-level framing (the variant CRC of InfiniBand, preamble and FCS of Ethernet)
+ * and acknowledge packets are left out of the bytes; acknowledges have a counter.
  */
 #include "model/nic_priv.h"
 

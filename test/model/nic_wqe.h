@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a WQE of a send queue ask for?
+ * WQEs of a send queue.
  *
  * A send queue is a ring of 64-byte blocks; a WQE is DS segments of 16 bytes, in as many blocks as
  * they need, and may span the ring's end. Its first segment is the control segment:
@@ -16,7 +16,7 @@
  * 1 << 31 | length and that many bytes, filled up to 16.
  *
  * nic_wqe_copy() takes the bytes out of the ring, nic_wqe_decode() reads them: pure functions of
- * bytes. What is wrong with a WQE comes back as a sentence for the person who wrote it.
+ * bytes. An error is returned as a sentence for the author of the driver.
  */
 #ifndef NIC_WQE_H
 #define NIC_WQE_H
@@ -46,10 +46,10 @@ enum nic_transport {
 
 enum nic_fence {
 	NIC_FENCE_NONE = 0,
-	NIC_FENCE_SMALL = 1, /* waits for what changes regions here, not for READs */
+	NIC_FENCE_SMALL = 1, /* waits for work that changes regions here, not for READs */
 	NIC_FENCE_READS = 2, /* waits for READs and atomic operations */
 	NIC_FENCE_STRONG = 3,
-	NIC_FENCE_FULL = 4, /* both of the first two: what verbs' fence flag asks for */
+	NIC_FENCE_FULL = 4, /* both of the first two, as verbs' fence flag requires */
 };
 
 enum {
@@ -59,7 +59,7 @@ enum {
 	NIC_WQE_MAX_BYTES = NIC_WQE_MAX_DS * NIC_WQE_SEG,
 };
 
-/* One piece of the message. An inline piece points into the bytes that were decoded. */
+/* Piece of the message. An inline piece points into the decoded bytes. */
 struct nic_piece {
 	const uint8_t *inl;
 	uint64_t addr;
@@ -82,7 +82,7 @@ struct nic_wqe {
 	uint64_t raddr;
 	uint64_t swap_add;
 	uint64_t compare;
-	uint64_t len; /* of all pieces */
+	uint64_t len; /* bytes of all pieces */
 	uint32_t inline_len;
 	uint32_t piece_cnt;
 	struct nic_av av;
@@ -90,15 +90,15 @@ struct nic_wqe {
 };
 
 /*
- * Copies the WQE that starts at block INDEX of RING (BLOCK_CNT blocks, a power of two) to OUT, which
- * has room for NIC_WQE_MAX_BYTES + 48. Returns its DS, which may be 0.
+ * Copies the WQE that starts at block INDEX of RING (BLOCK_CNT blocks, a power of two) to OUT,
+ * which has room for NIC_WQE_MAX_BYTES + 48. Returns its DS, which may be 0.
  */
 uint8_t nic_wqe_copy(uint8_t *out, const uint8_t *ring, uint32_t block_cnt, uint16_t index);
 
-/* Reads the control segment alone. */
+/* Decodes the control segment only. */
 void nic_wqe_ctrl(struct nic_wqe *wqe, const uint8_t *bytes);
 
-/* Reads all of it. Returns NULL, or what is wrong. */
+/* Decodes the whole WQE. Returns NULL, or a sentence that describes the error. */
 const char *nic_wqe_decode(struct nic_wqe *wqe, const uint8_t *bytes, enum nic_transport transport);
 
 const char *nic_wqe_name(uint8_t opcode);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A bench for the kernel border: a fabric of the test's own, uverbs commands as libibverbs writes them, and
- * a NIC that only notes what it is told.
+ * A bench for the kernel border: a fabric of the test's own, uverbs commands as libibverbs writes
+ * them, and a NIC that only notes what it is told.
  */
 #ifndef BORDER_BENCH_H
 #define BORDER_BENCH_H

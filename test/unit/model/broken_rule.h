@@ -2,8 +2,9 @@
 /*
  * Does a program that breaks a rule of the device end with the sentence that teaches it?
  *
- * For tests with .signal = SIGABRT: broken_rule_expect(sentence) first. The test passes if the model then
- * ends it with a line "RULE BROKEN" that holds the sentence; another line, or none, fails it.
+ * For tests with .signal = SIGABRT: broken_rule_expect(sentence) first. The test passes if the
+ * model then ends it with a line "RULE BROKEN" that holds the sentence; another line, or none,
+ * fails it.
  */
 #ifndef UNIT_MODEL_BROKEN_RULE_H
 #define UNIT_MODEL_BROKEN_RULE_H

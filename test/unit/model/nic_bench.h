@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A bench for the device model's NIC: a fabric of one process in private memory, with the kernel border
- * replaced by what notes down its calls. Work requests are written and completions read by plain code
- * of its own, at offsets of the programmer's manual.
+ * A bench for the device model's NIC: a fabric of one process in private memory, with the kernel
+ * border replaced by what notes down its calls. Work requests are written and completions read by
+ * plain code of its own, at offsets of the programmer's manual.
  */
 #ifndef UNIT_MODEL_NIC_BENCH_H
 #define UNIT_MODEL_NIC_BENCH_H
@@ -41,7 +41,10 @@ struct bench_wr {
 void bench_open(void);
 struct mdl_cq *bench_cq(uint32_t cnt, uint32_t size);
 struct mdl_srq *bench_srq(uint32_t cnt);
-/* In RTS, with `depth` send blocks and as many receive WQEs of one segment (none where srq is given). */
+/*
+ * In RTS, with `depth` send blocks and as many receive WQEs of one segment (none where srq is
+ * given).
+ */
 struct mdl_qp *bench_qp(uint32_t type, struct mdl_cq *cq, struct mdl_srq *srq, uint32_t depth);
 void bench_connect(struct mdl_qp *a, struct mdl_qp *b);
 uint32_t bench_mr(void *addr, uint64_t len, uint32_t access);

@@ -28,7 +28,10 @@ static int open_chan(enum krn_chan_kind kind, uint32_t *index)
 	return fd;
 }
 
-/* More than a socket holds datagrams: they arrive all the same, and the descriptor is readable as long. */
+/*
+ * More than a socket holds datagrams: they arrive all the same, and the descriptor is readable as
+ * long.
+ */
 Test(krn_chan, more_events_than_a_socket_holds)
 {
 	uint32_t index;
@@ -127,7 +130,10 @@ Test(krn_chan, an_event_that_found_no_room_is_none)
 	cr_expect_eq(resp.async_events_reported, 0);
 }
 
-/* The place of a channel that is gone belongs to the next one, whatever is done with the old number. */
+/*
+ * The place of a channel that is gone belongs to the next one, whatever is done with the old
+ * number.
+ */
 Test(krn_chan, a_channel_that_is_gone_touches_nobody)
 {
 	uint32_t gone, here, other;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Do two ends find each other, and learn that the other one left? Commands as librdmacm writes them. */
+/*
+ * Do two ends find each other, and learn that the other one left? Commands as librdmacm writes
+ * them.
+ */
 #include "unit/model/border_bench.h"
 
 #include "model/krn_cm.h"

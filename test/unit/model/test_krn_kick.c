@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a store that was rewritten mean what it meant, for whoever comes by, and is all else left alone?
+ * Does a store that was rewritten mean what it meant, for whoever comes by, and is all else left
+ * alone?
  *
- * The stores stand in a page of the test's own, far from everything, so that there is room for the jumps:
- * void place(void *to, uint64_t value).
+ * The stores stand in a page of the test's own, far from everything, so that there is room for the
+ * jumps: void place(void *to, uint64_t value).
  */
 #include "unit/model/border_bench.h"
 
@@ -124,7 +125,10 @@ Test(krn_kick, all_of_a_copy_goes_with_its_first_store)
 
 Test(krn_kick, the_red_zone_is_the_programs)
 {
-	/* mov %rsi, -8(%rsp); mov %rsi, -128(%rsp); mov %rsi, (%rdi); mov -8(%rsp), %rax; add -128(%rsp), %rax */
+	/*
+	 * mov %rsi, -8(%rsp); mov %rsi, -128(%rsp); mov %rsi, (%rdi); mov -8(%rsp), %rax; add
+	 * -128(%rsp), %rax
+	 */
 	place_fn place = PUT(0, "\x48\x89\x74\x24\xf8\x48\x89\x74\x24\x80" MOV_RSI_TO_RDI
 				"\x48\x8b\x44\x24\xf8\x48\x03\x44\x24\x80");
 
@@ -214,7 +218,10 @@ Test(krn_kick, a_rewritten_store_to_memory_is_a_store_to_memory)
 	cr_expect_eq(counted(MDL_CNT_KICKS), 1);
 }
 
-/* A jump over the second store of two would change it: it keeps its bytes, and traps when it is reached alone. */
+/*
+ * A jump over the second store of two would change it: it keeps its bytes, and traps when it is
+ * reached alone.
+ */
 Test(krn_kick, the_bytes_behind_a_place_are_left_alone)
 {
 	place_fn both = PUT(0, MOV_RSI_TO_RDI "\x48\x89\x7f\x10");

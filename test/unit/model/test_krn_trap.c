@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a store to a UAR page reach the NIC, whole and once, however a driver writes it? The stores are real:
- * each takes the signal.
+ * Does a store to a UAR page reach the NIC, whole and once, however a driver writes it? The stores
+ * are real: each takes the signal.
  */
 #include "unit/model/border_bench.h"
 #include "unit/model/broken_rule.h"
@@ -123,7 +123,9 @@ Test(krn_trap, a_doorbell_ends_a_copy_that_was_not_finished)
 
 #endif /* OWN_MEMMOVE */
 
-/* Each kind of vector store that a driver may have been compiled to; those that the processor has. */
+/*
+ * Each kind of vector store that a driver may have been compiled to; those that the processor has.
+ */
 #define VECTOR_COPY(name, feature, load, store, reg, bytes)                                        \
 	Test(krn_trap, name)                                                                       \
 	{                                                                                          \

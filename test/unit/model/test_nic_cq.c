@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do completions come in their slots, their laps, their events, and compressed where that was asked?
+ * Do completions come in their slots, their laps, their events, and compressed where that was
+ * asked?
  */
 #include "model/mdl_table.h"
 #include "model/nic_be.h"
@@ -66,7 +67,10 @@ Test(nic_cq, a_consumer_index_that_is_ahead_is_told, .signal = SIGABRT)
 	bench_post(b, &nop);
 }
 
-/* The adapter of a sender writes them: it goes on, and the one whose queue it is ends by its own service. */
+/*
+ * The adapter of a sender writes them: it goes on, and the one whose queue it is ends by its own
+ * service.
+ */
 Test(nic_cq, who_is_at_fault_ends_and_not_who_noticed, .signal = SIGABRT)
 {
 	broken_rule_expect("overrun: 4 completions written");
@@ -164,7 +168,9 @@ Test(nic_cq, a_published_cqe_behind_the_index_is_kept)
 	/* What taking over the lock of a dead holder does is shown by the process tests. */
 }
 
-/* Written down from the layout: a title with format 3, arrays in slots 1, 8, 16; holes elsewhere. */
+/*
+ * Written down from the layout: a title with format 3, arrays in slots 1, 8, 16; holes elsewhere.
+ */
 Test(nic_cq, a_run_of_receives_is_compressed)
 {
 	const uint8_t *ring;

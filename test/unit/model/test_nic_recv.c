@@ -120,7 +120,9 @@ static void *die_with_lock(void *lock)
 	return NULL;
 }
 
-/* It died in the CQ, behind its CQE and before the index: who comes next notes for whom that was. */
+/*
+ * It died in the CQ, behind its CQE and before the index: who comes next notes for whom that was.
+ */
 Test(nic_recv, a_completion_that_its_writer_did_not_note_is_found)
 {
 	struct mdl_qp *c = counted();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Are the rules of doorbells and of the send queue enforced, each of them by the sentence that teaches it,
- * and nothing that is right?
+ * Are the rules of doorbells and of the send queue enforced, each of them by the sentence that
+ * teaches it, and nothing that is right?
  */
 #include "model/nic_be.h"
 #include "unit/model/broken_rule.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Are packets and bytes on the wire what one counts by hand from the headers of InfiniBand and RoCE?
+ * Are packets and bytes on the wire what one counts by hand from the headers of InfiniBand and
+ * RoCE?
  */
 #include "unit/model/nic_bench.h"
 

@@ -2,8 +2,8 @@
 /*
  * Does the device model read send WQEs as the programmer's manual lays them out?
  *
- * The bytes were written down by hand from the field layouts of the control, remote address, atomic,
- * datagram and data segments; none comes from a run.
+ * The bytes were written down by hand from the field layouts of the control, remote address,
+ * atomic, datagram and data segments; none comes from a run.
  */
 #include <criterion/criterion.h>
 #include <string.h>
