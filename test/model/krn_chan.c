@@ -13,9 +13,9 @@
 
 #define TOKENS_MAX 8
 
-static int sender = -1; /* an unbound socket to send tokens from */
+static int sender = -1; /* unbound socket that sends tokens */
 
-/* Writes a number in hex; returns past the end. snprintf() is not for signal handlers. */
+/* Writes a number in hex and returns its end. snprintf() is not safe in signal handlers. */
 static char *put_hex(char *to, uint64_t number)
 {
 	for (int shift = 60; shift >= 0; shift -= 4)
@@ -28,14 +28,15 @@ static struct mdl_chan *chan_at(uint32_t number)
 	return &mdl_self.seg->chan[number & (MDL_CHAN_MAX - 1)];
 }
 
-/* Is it still the one that had this number? Under its lock. */
+/* Returns true if the channel still has this number. Called under its lock. */
 static bool chan_lives(const struct mdl_chan *chan, uint32_t number)
 {
 	return number && chan->used && chan->number == number;
 }
 
 /*
- * The abstract name of a channel: unique on the host, as it holds pid and start time of its owner.
+ * Builds the abstract name of a channel: unique on the host, as it contains pid and start time of
+ * the owner.
  */
 static socklen_t chan_address(const struct mdl_chan *chan, struct sockaddr_un *address)
 {
@@ -53,7 +54,7 @@ static socklen_t chan_address(const struct mdl_chan *chan, struct sockaddr_un *a
 			   (size_t)(at - address->sun_path));
 }
 
-/* The generation is never 0, so that no number is. */
+/* Builds a new number. The generation is never 0, so that no number is 0. */
 static uint32_t next_number(uint32_t index)
 {
 	uint32_t generation = __atomic_add_fetch(&mdl_self.seg->generation, 1, __ATOMIC_RELAXED) &
@@ -148,7 +149,9 @@ void krn_chan_release(uint32_t number)
 	mdl_unlock(&chan->lock);
 }
 
-/* Makes the tokens as many as the events, up to the limit. Under the lock of the channel. */
+/*
+ * Sends tokens until there are as many as events, up to the limit. Called under the channel's lock.
+ */
 static void refill_tokens(struct mdl_chan *chan)
 {
 	struct sockaddr_un address;
@@ -182,7 +185,7 @@ bool krn_chan_push(uint32_t number, uint64_t element, uint32_t type, uint32_t ob
 	return room;
 }
 
-/* Takes the oldest event, if there is one, and returns its length as the program reads it. */
+/* Removes the oldest event, if there is one. Returns its length in the program's layout. */
 static ssize_t pop(struct mdl_chan *chan, void *to, size_t size)
 {
 	uint64_t out[2];
@@ -205,14 +208,14 @@ ssize_t krn_chan_read(int fd, uint32_t number, void *to, size_t size)
 	ssize_t got;
 	char token;
 
-	/* A token without an event is left behind by a purge: wait for the next. */
+	/* A purge leaves tokens without an event: wait for the next. */
 	do {
 		long rc = MDL_RAW6(recvfrom, fd, &token, 1, 0, NULL, NULL);
 
 		if (rc < 0)
 			return rc;
 		mdl_lock(&chan->lock);
-		got = -EBADF; /* its context is closed */
+		got = -EBADF; /* the context is closed */
 		if (chan_lives(chan, number)) {
 			chan->tokens -= chan->tokens > 0;
 			got = pop(chan, to, size);
@@ -223,7 +226,7 @@ ssize_t krn_chan_read(int fd, uint32_t number, void *to, size_t size)
 	return got;
 }
 
-/* Removes events, and hands the elements of those removed out where `elements` is given. */
+/* Removes events. If `elements` is given, stores the elements of the removed events there. */
 static uint32_t remove_events(struct mdl_chan *chan, uint32_t object, uint64_t *elements,
 			      uint32_t max)
 {
@@ -261,9 +264,9 @@ uint32_t krn_chan_purge(uint32_t number, uint32_t object)
 }
 
 /*
- * An event counts as raised only if it lies in the channel: who destroys the object waits for all
- * that were raised and not purged. The object's lock is held, so that none is raised after the
- * purge.
+ * Raises an event and counts it only if the channel stores it: destruction of an object waits until
+ * all events counted and not purged are read. The object's lock is held, so that no event is raised
+ * after the purge.
  */
 static void raise_event(uint32_t *raised, uint32_t number, uint64_t element, uint32_t type,
 			uint32_t object)

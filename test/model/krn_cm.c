@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Descriptors and commands of rdma_cm: open, take apart, dispatch, close. */
+/* Descriptors and commands of rdma_cm: open, decode, dispatch, close. */
 #include "model/krn_cm.h"
 #include "model/krn_chan.h"
 #include "model/krn_ctx.h"
@@ -53,7 +53,7 @@ void krn_cm_reply(const struct krn_cm_cmd *cmd, uint64_t to, const void *from, s
 	memcpy((void *)(uintptr_t)to, from, len < cmd->out_len ? len : cmd->out_len);
 }
 
-/* Options and notifications change nothing that the model has. */
+/* Accepts options and notifications, which change nothing in the model. */
 int krn_cm_ignore(struct krn_cm_cmd *cmd)
 {
 	(void)cmd;
@@ -64,7 +64,7 @@ static int run_command(uint32_t number, struct krn_cm_cmd *cmd)
 {
 	int err;
 
-	/* It waits: the lock is its own matter. */
+	/* GET_EVENT waits and takes the lock itself. */
 	if (number == RDMA_USER_CM_CMD_GET_EVENT)
 		return krn_cm_get_event(cmd);
 	mdl_lock(&mdl_self.seg->cm_lock);
@@ -104,10 +104,10 @@ void krn_cm_close(uint32_t index)
 	krn_chan_release(index);
 }
 
-/* How often a process that has connections looks whether their other ends live. */
+/* Interval at which a process with connections checks that their other ends live. */
 #define LOOK_NS 200000000ull
 
-/* One identifier of this process; when to come again. */
+/* Serves one identifier of this process. Returns the time of the next call. */
 static uint64_t serve_id(struct mdl_cm_id *id, uint64_t now_ns)
 {
 	struct mdl_cm_id *peer = krn_cm_find(id->peer);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Addresses of the connection manager: binding, and what resolving would find.
+ * Addresses of the connection manager: binding, and resolution.
  *
- * The host's own routing says which source address leads to a destination; everything else is known
- * without asking anybody.
+ * The host's own routing selects the source address for a destination; the rest is known locally.
  */
 #include "model/krn_cm.h"
 #include "model/mdl_raw.h"
@@ -22,7 +21,7 @@
 #define PORT_FIRST           49152
 #define PORT_COUNT           16384
 
-/* Bytes of an address, 0: a family that has no IP addresses. */
+/* Returns the bytes of an address, 0 for a family without IP addresses. */
 static socklen_t address_len(const void *address)
 {
 	const struct sockaddr *sa = address;
@@ -34,7 +33,7 @@ static socklen_t address_len(const void *address)
 
 static uint16_t *port_of(void *address)
 {
-	return &((struct sockaddr_in *)address)->sin_port; /* at the same place in both */
+	return &((struct sockaddr_in *)address)->sin_port; /* offset is equal in both families */
 }
 
 static bool is_any(const void *address)
@@ -47,7 +46,7 @@ static bool is_any(const void *address)
 	return IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr);
 }
 
-/* Whether the host has the address: a socket can be bound to it. */
+/* Returns true if the host has the address, that is, if a socket can be bound to it. */
 static bool is_local(const void *address)
 {
 	struct sockaddr_in6 copy;
@@ -112,7 +111,7 @@ int krn_cm_bind_ip(struct krn_cm_cmd *cmd)
 	return err;
 }
 
-/* The address that the host would send from. */
+/* Finds the source address that the host uses for a destination. */
 static int find_source(void *source, const void *dest)
 {
 	struct sockaddr_in6 copy;
@@ -168,7 +167,7 @@ int krn_cm_resolve_route(struct krn_cm_cmd *cmd)
 static void fill_path(struct ib_user_path_rec *path, const struct mdl_node *from,
 		      const struct mdl_node *to)
 {
-	uint32_t gid = from->gid_cnt - 1; /* RoCE: the routable one, version 2 */
+	uint32_t gid = from->gid_cnt - 1; /* RoCE: the routable GID, version 2 */
 
 	memcpy(path->sgid, from->gid[gid], 16);
 	memcpy(path->dgid, to->gid[gid], 16);
@@ -195,7 +194,7 @@ int krn_cm_query_route(struct krn_cm_cmd *cmd)
 		return -EINVAL;
 	memcpy(&resp.src_addr, id->src, sizeof(id->src));
 	memcpy(&resp.dst_addr, id->dst, sizeof(id->dst));
-	/* An end that is bound to no address in particular has no device yet. */
+	/* An end bound to the wildcard address has no device yet. */
 	if (id->state != MDL_CM_IDLE && !(is_any(id->src) && !address_len(id->dst))) {
 		peer = krn_cm_find(id->peer);
 		resp.node_guid = htobe64(nodes[id->node].guid);

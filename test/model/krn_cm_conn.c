@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connections: request, answer, confirmation, end.
+ * Connections: request, reply, confirmation, end.
  *
- *	active                                passive
- *	CONNECT                       ->      CONNECT_REQUEST, for the listener
- *	CONNECT_RESPONSE              <-      ACCEPT, or REJECT: REJECTED
- *	ACCEPT (of librdmacm)         ->      ESTABLISHED
- *	DISCONNECTED                  <->     DISCONNECTED, whoever says so first
+ * 	active                                passive
+ * 	CONNECT                       ->      CONNECT_REQUEST, for the listener
+ * 	CONNECT_RESPONSE              <-      ACCEPT, or REJECT: REJECTED
+ * 	ACCEPT (of librdmacm)         ->      ESTABLISHED
+ * 	DISCONNECTED                  <->     DISCONNECTED, from the first end that disconnects
  */
 #include "model/krn_cm.h"
 #include "model/mdl_nic.h"
@@ -28,7 +28,7 @@ enum {
 	EVENT_DISCONNECTED = 10,
 };
 
-/* Reasons of a refusal, as the InfiniBand specification numbers them. */
+/* Reject reasons, as numbered by the InfiniBand specification. */
 enum { REASON_INVALID_SERVICE = 8, REASON_CONSUMER = 28 };
 
 int krn_cm_listen(struct krn_cm_cmd *cmd)
@@ -68,7 +68,7 @@ static void take_param(struct mdl_cm_id *id, const struct rdma_ucm_conn_param *p
 	id->rnr_retry = param->rnr_retry_count;
 }
 
-/* What the other end reads: its reads are our answers. */
+/* Converts parameters to the other end's view: initiator and responder depth change places. */
 static struct rdma_ucm_conn_param turned(const struct rdma_ucm_conn_param *param)
 {
 	struct rdma_ucm_conn_param turned = *param;
@@ -78,7 +78,7 @@ static struct rdma_ucm_conn_param turned(const struct rdma_ucm_conn_param *param
 	return turned;
 }
 
-/* The passive end, in the process and the channel of the listener. */
+/* Creates the passive end in the process and the channel of the listener. */
 static int make_passive(struct mdl_cm_id *caller, const struct mdl_cm_id *listener,
 			const struct rdma_ucm_conn_param *param)
 {
@@ -123,7 +123,7 @@ int krn_cm_connect(struct krn_cm_cmd *cmd)
 	return 0;
 }
 
-/* The passive end says yes. */
+/* Accepts the request at the passive end. */
 static int accept_request(struct mdl_cm_id *id, const struct rdma_ucm_accept *req)
 {
 	struct rdma_ucm_conn_param told = turned(&req->conn_param);
@@ -140,7 +140,7 @@ static int accept_request(struct mdl_cm_id *id, const struct rdma_ucm_accept *re
 	return 0;
 }
 
-/* The active end has its queue pair ready. */
+/* Confirms the connection when the active end's queue pair is ready. */
 static int confirm(struct mdl_cm_id *id)
 {
 	struct mdl_cm_id *peer = krn_cm_find(id->peer);
@@ -185,10 +185,9 @@ int krn_cm_reject(struct krn_cm_cmd *cmd)
 }
 
 /*
- * A real disconnect request goes through both kernels and over the wire, long after the last
- * message. Programs count on it: libfabric's rxm throws away what it has not read when it learns
- * that its peer left. So a program is told when it has read its completions, or a second has
- * passed.
+ * Delays the disconnect event until the program has read its completions or a second has passed. A
+ * real disconnect request passes both kernels and the wire and arrives long after the last message.
+ * Programs depend on this: libfabric's rxm discards unread messages when its peer disconnects.
  */
 static void tell_later(struct mdl_cm_id *id)
 {
@@ -196,7 +195,7 @@ static void tell_later(struct mdl_cm_id *id)
 	krn_service_wake(id->proc);
 }
 
-/* Whether the program has read all completions of the queue pair's receive queue. */
+/* Returns true if the program has read all completions of the queue pair's receive queue. */
 static bool has_read_all(const struct mdl_cm_id *id)
 {
 	const struct mdl_qp *qp = mdl_qp_find(id->qpn);

@@ -92,7 +92,7 @@ void krn_cm_event(const struct mdl_cm_id *to, uint32_t number, const struct mdl_
 		event->used = 0;
 }
 
-/* Takes back what nobody has read; a request that nobody has seen is refused. */
+/* Removes the unread events and rejects the requests among them. */
 static void drop_events(struct mdl_cm_id *id)
 {
 	uint64_t index[64];
@@ -132,10 +132,7 @@ int krn_cm_destroy_id(struct krn_cm_cmd *cmd)
 	return 0;
 }
 
-/*
- * The identifier goes to the channel that the command was written to, with the events it has not
- * read.
- */
+/* Moves the identifier, with its unread events, to the channel of the command. */
 int krn_cm_migrate_id(struct krn_cm_cmd *cmd)
 {
 	const struct rdma_ucm_migrate_id *req = cmd->in;

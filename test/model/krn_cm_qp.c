@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The attributes that a queue pair needs for its connection: INIT_QP_ATTR. */
+/* Attributes of a queue pair for its connection: INIT_QP_ATTR. */
 #include "model/krn_cm.h"
 #include "model/mdl_segment.h"
 
@@ -7,7 +7,7 @@
 #include <rdma/rdma_user_cm.h>
 #include <string.h>
 
-/* Bits of the attribute mask, as ibv_qp_attr_mask has them. */
+/* Bits of the attribute mask, with the values of ibv_qp_attr_mask. */
 enum {
 	A_STATE = 1 << 0,
 	A_ACCESS = 1 << 3,
@@ -38,7 +38,7 @@ static void for_init(const struct mdl_cm_id *id, struct ib_uverbs_qp_attr *attr)
 		attr->qkey = QKEY_UDP;
 		return;
 	}
-	/* Rights come with the connection. */
+	/* Access rights are part of the connection. */
 	attr->qp_attr_mask |= A_ACCESS;
 	if (id->peer)
 		attr->qp_access_flags =

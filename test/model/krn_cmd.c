@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Takes a command apart and calls the function that carries it out. */
+/* Decodes a command and calls the function that executes it. */
 #include "model/krn_cmd.h"
 #include "model/krn_uar.h"
 #include "model/mdl_segment.h"
@@ -11,7 +11,7 @@
 static const struct command {
 	int (*run)(struct krn_cmd *cmd);
 	uint16_t core;    /* bytes of the core struct, legacy */
-	uint16_t core_ex; /* extended; 0: there is no such command */
+	uint16_t core_ex; /* extended; 0: no such command */
 	uint16_t resp;    /* bytes of the legacy response; 0: the struct has no response address */
 	uint16_t pad;
 } commands[] = {
@@ -129,8 +129,8 @@ static int run_command(struct krn_cmd *cmd, const char *from, size_t size)
 }
 
 /*
- * Libraries come and go between commands: the pages they mapped and the handler they replaced are
- * looked after.
+ * Updates the mapped UAR pages and the signal handler, because libraries map pages and replace
+ * handlers between commands.
  */
 static void look_after(uint32_t ctx)
 {
@@ -159,7 +159,7 @@ void krn_cmd_driver(const struct krn_cmd *cmd, void *to, size_t size)
 	memcpy(to, cmd->drv, len);
 }
 
-/* Room beyond what is known is zero, as the kernel has it. */
+/* Writes a struct and fills the remaining space with zeros, as the kernel does. */
 static void put(void *to, size_t room, const void *from, size_t len)
 {
 	if (!room)

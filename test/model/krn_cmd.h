@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * uverbs commands: what a write() to the device descriptor asks.
+ * uverbs commands: decoding and execution of a write() to the device descriptor.
  *
- * A legacy command is {command, words in, words out}, the core struct with the address of the
- * response first where there is one, then the driver's data. An extended one has a second header
- * with that address and the driver's sizes. krn_cmd.c takes both apart; the functions of the other
- * krn_cmd_*.c get this struct and return 0 or -errno. Structs are those of the kernel's own
- * headers.
+ * A legacy command is {command, words in, words out}, the core struct (with the address of the
+ * response first, if it has one), then the driver's data. An extended command has a second header
+ * with that address and the driver's sizes. krn_cmd.c decodes both; the functions of the other
+ * krn_cmd_*.c get this struct and return 0 or -errno. Structs are those of the kernel's headers.
  */
 #ifndef KRN_CMD_H
 #define KRN_CMD_H
@@ -22,21 +21,24 @@ struct krn_cmd {
 	struct krn_ctx *ctx;
 	uint32_t ctx_index;
 	bool extended;
-	const void *core; /* the core struct: as long as the command's table says, at least */
-	const void *drv;  /* the driver's data behind it */
+	const void *core; /* core struct, at least as long as in the command's table */
+	const void *drv;  /* driver's data after the core struct */
 	size_t drv_len;
-	void *resp; /* null: no response wanted */
+	void *resp; /* null: no response requested */
 	size_t resp_len;
 	void *drv_resp;
 	size_t drv_resp_len;
 };
 
-/* What write() returns: size, or -errno. */
+/* Executes write(). Returns size or -errno. */
 ssize_t krn_cmd_write(uint32_t ctx, const void *from, size_t size);
 
-/* The driver's data as a struct of that size: what the program left out is zero. */
+/* Copies the driver's data to a struct of that size and fills the rest with zeros. */
 void krn_cmd_driver(const struct krn_cmd *cmd, void *to, size_t size);
-/* Writes the core's and the driver's part of the response, cut to what the program has room for. */
+/*
+ * Writes the core's and the driver's part of the response, cut to the space that the program
+ * provides.
+ */
 void krn_cmd_reply(const struct krn_cmd *cmd, const void *core, size_t core_len, const void *drv,
 		   size_t drv_len);
 

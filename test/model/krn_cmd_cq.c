@@ -27,7 +27,7 @@ int krn_cmd_create_comp_channel(struct krn_cmd *cmd)
 	return 0;
 }
 
-/* The legacy and the extended command, in one. */
+/* Fields of the legacy and the extended command. */
 struct create {
 	uint64_t cookie;
 	uint32_t cqe;
@@ -135,7 +135,7 @@ int krn_cmd_create_cq(struct krn_cmd *cmd)
 	return 0;
 }
 
-/* The new buffer comes in, the NIC changes over, the old one goes out. */
+/* Shares the new buffer, switches the NIC to it and releases the old one. */
 static int resize(struct mdl_cq *cq, uint32_t count, const struct mlx5_ib_resize_cq *drv)
 {
 	uint64_t old_user = cq->user_buf, old_len = cq->user_len, old_buf = cq->buf, fresh;
@@ -191,7 +191,7 @@ int krn_cmd_destroy_cq(struct krn_cmd *cmd)
 	return 0;
 }
 
-/* Moderation only delays events: a program that asks for it gets them at once. */
+/* Accepts moderation, which only delays events, and delivers events at once. */
 int krn_cmd_modify_cq(struct krn_cmd *cmd)
 {
 	const struct ib_uverbs_ex_modify_cq *req = cmd->core;

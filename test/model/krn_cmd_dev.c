@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the device says of itself: a ConnectX-6 without DevX, so that libmlx5 and UCX use the queues
- * that the uverbs commands make; static UARs, CQE version 1.
+ * Device attributes: a ConnectX-6 without DevX, so that libmlx5 and UCX use the queues that the
+ * uverbs commands create; static UARs, CQE version 1.
  */
 #include "model/krn_chan.h"
 #include "model/krn_cmd.h"

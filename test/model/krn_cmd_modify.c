@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The state machine of queue pairs: which transitions there are and which attributes each needs,
- * and the attributes themselves. After the table of the InfiniBand specification, 10.3.1 and
- * 11.2.5.
+ * State machine of queue pairs: the transitions, the attributes that each needs, and the
+ * attributes' values. After the table of the InfiniBand specification, 10.3.1 and 11.2.5.
  */
 #include "model/krn_cmd.h"
 #include "model/krn_object.h"
@@ -33,7 +32,7 @@ enum {
 	A_DEST_QPN = 1 << 20,
 };
 
-/* What a transition needs beside the state; the types in the order RC, UC, UD. */
+/* Attributes that a transition needs besides the state; types in the order RC, UC, UD. */
 static const struct transition {
 	uint8_t from, to;
 	uint32_t needed[3];
@@ -69,7 +68,7 @@ static int check_transition(const struct mdl_qp *qp, uint32_t to, uint32_t mask)
 	return -EINVAL;
 }
 
-/* Values that no transition may have. */
+/* Rejects attribute values that are invalid in every transition. */
 static int check_values(const struct ib_uverbs_modify_qp *req)
 {
 	uint32_t mask = req->attr_mask;
@@ -86,7 +85,7 @@ static int check_values(const struct ib_uverbs_modify_qp *req)
 		return -EINVAL;
 	if (mask & A_AV && req->dest.is_global && req->dest.sgid_index >= 8)
 		return -EINVAL;
-	/* RoCE has no LIDs: a path without a GRH leads nowhere. */
+	/* RoCE has no LIDs: a path without a GRH has no destination. */
 	if (mask & A_AV && mdl_self.seg->link == MDL_LINK_ROCE && !req->dest.is_global)
 		return -EINVAL;
 	return 0;
@@ -170,7 +169,7 @@ static int modify(struct mdl_qp *qp, const struct ib_uverbs_modify_qp *req, uint
 
 int krn_cmd_modify_qp(struct krn_cmd *cmd)
 {
-	const struct ib_uverbs_modify_qp *req = cmd->core; /* the extended struct begins with it */
+	const struct ib_uverbs_modify_qp *req = cmd->core; /* first member of the extended struct */
 	struct mdl_qp *qp = krn_object_own(MDL_TABLE_QP, cmd->ctx_index, req->qp_handle);
 	struct ib_uverbs_ex_modify_qp_resp resp = { .response_length = sizeof(resp) };
 	uint32_t to;

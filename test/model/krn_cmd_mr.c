@@ -43,7 +43,7 @@ int krn_cmd_dealloc_pd(struct krn_cmd *cmd)
 	return 0;
 }
 
-/* Whether every page of the range is mapped: one that is not cannot be pinned. */
+/* Returns true if every page of the range is mapped. An unmapped page cannot be pinned. */
 static bool range_is_mapped(uint64_t start, uint64_t length)
 {
 	uint64_t at = start & ~(uint64_t)(MDL_PAGE - 1), end = start + length;
@@ -68,7 +68,7 @@ static int check_reg(const struct krn_cmd *cmd, const struct ib_uverbs_reg_mr *r
 {
 	if (req->access_flags & ACCESS_ON_DEMAND)
 		return -EOPNOTSUPP;
-	/* What others may write the owner must be able to write: the kernel insists. */
+	/* The kernel requires local write access with remote write or atomic access. */
 	if ((req->access_flags & ACCESS_REMOTE_CHANGES) &&
 	    !(req->access_flags & MDL_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
@@ -79,7 +79,9 @@ static int check_reg(const struct krn_cmd *cmd, const struct ib_uverbs_reg_mr *r
 	return range_is_mapped(req->start, req->length) ? 0 : -EFAULT;
 }
 
-/* Pages of this process's regions, as the kernel counts them: those of two regions count twice. */
+/*
+ * Pages of this process's regions, as the kernel counts them: a page in two regions counts twice.
+ */
 static uint64_t pinned_pages;
 
 static uint64_t pages_of(uint64_t start, uint64_t length)
@@ -87,7 +89,7 @@ static uint64_t pages_of(uint64_t start, uint64_t length)
 	return (start % MDL_PAGE + length + MDL_PAGE - 1) / MDL_PAGE;
 }
 
-/* Who has CAP_IPC_LOCK may lock without limit. */
+/* Returns true if the process has CAP_IPC_LOCK and so no limit. */
 static bool may_lock_all(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -174,7 +176,7 @@ int krn_cmd_create_ah(struct krn_cmd *cmd)
 	return 0;
 }
 
-/* Nothing is kept of an address handle: its contents are in each WQE. */
+/* Succeeds: the model keeps no address handle, each WQE contains its fields. */
 int krn_cmd_destroy_ah(struct krn_cmd *cmd)
 {
 	(void)cmd;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Creating and destroying queue pairs.
+ * Creation and destruction of queue pairs.
  *
  * libmlx5 lays out the buffer: the receive queue first, the send queue right behind it. DC
- * initiators and targets are not there yet, nor are XRC and raw packets.
+ * initiators and targets, XRC and raw packets are not implemented.
  */
 #include "model/krn_cmd.h"
 #include "model/krn_object.h"
@@ -17,7 +17,7 @@
 
 #define WQES_MAX 32768
 
-/* The fields that the legacy and the extended command have in common, and the driver's. */
+/* Common fields of the legacy and the extended command, and the driver's. */
 struct create {
 	struct ib_uverbs_ex_create_qp core;
 	struct mlx5_ib_create_qp drv;

@@ -15,7 +15,7 @@
 #define ATTR_LIMIT  2
 #define SRQT_BASIC  0
 
-/* Both commands, in one. */
+/* Fields of the legacy and the extended command. */
 struct create {
 	uint64_t cookie;
 	uint32_t type, pd, max_wr, max_sge, limit, cq;
@@ -139,7 +139,7 @@ int krn_cmd_modify_srq(struct krn_cmd *cmd)
 	if (!srq)
 		return -EINVAL;
 	if (req->attr_mask & ATTR_MAX_WR)
-		return -EOPNOTSUPP; /* no mlx5 resizes an SRQ */
+		return -EOPNOTSUPP; /* mlx5 does not resize SRQs */
 	if (!(req->attr_mask & ATTR_LIMIT))
 		return 0;
 	if (req->srq_limit >= srq->wqe_cnt)

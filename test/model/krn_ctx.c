@@ -2,9 +2,9 @@
 /*
  * Opening and closing the device.
  *
- * Registers: of a context's 16, number 0 is for nobody (it takes doorbells only), 1 to 11 are
- * shared and locked by libmlx5, 12 to 15 serve one QP each. A page has four of them in its layout
- * of which two are used: what CREATE_QP reports counts all four.
+ * Of a context's 16 registers, number 0 is reserved (it takes doorbells only), 1 to 11 are shared
+ * and locked by libmlx5, and 12 to 15 serve one QP each. A page's layout has four registers of
+ * which two are used; the number that CREATE_QP reports counts all four.
  */
 #include "model/krn_ctx.h"
 #include "model/krn_chan.h"
@@ -26,7 +26,7 @@ static struct krn_ctx contexts[MDL_CTX_MAX];
 static uint32_t context_cnt; /* entries that were ever used */
 static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* In a child of fork() the contexts of its parent mean nothing. */
+/* Resets the contexts in a child of fork(), where those of the parent are invalid. */
 static void forget_all(void)
 {
 	mdl_self.proc = NULL;
@@ -48,7 +48,7 @@ static int attach(void)
 	err = mdl_segment_attach();
 	if (err)
 		return err;
-	/* Where the system lets only parents look into a process (Yama), its peers may as well. */
+	/* Yama lets only parents access a process: permit its peers as well. */
 	MDL_RAW2(prctl, PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 	if (!registered++)
 		pthread_atfork(NULL, NULL, forget_all);
@@ -96,7 +96,8 @@ static int context_fill(uint32_t index, int flags)
 	pthread_mutex_init(&ctx->lock, NULL);
 	ctx->async_fd = -1;
 	ctx->fd = fd;
-	__atomic_store_n(&ctx->pages, pages, __ATOMIC_RELEASE); /* it is there from here on */
+	/* the context is visible from here on */
+	__atomic_store_n(&ctx->pages, pages, __ATOMIC_RELEASE);
 	krn_fd_set(fd, KRN_FD_UVERBS, index);
 	return fd;
 }
@@ -176,7 +177,7 @@ void krn_ctx_close(uint32_t index)
 	pthread_mutex_unlock(&context_lock);
 }
 
-/* A register of its own while there are any, else the shared one with the fewest users. */
+/* Chooses an exclusive register if one is free, else the shared one with the fewest users. */
 static uint32_t choose_bfreg(const struct krn_ctx *ctx)
 {
 	uint32_t best = 1;

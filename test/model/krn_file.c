@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The C library's functions that take a path, with paths of the device led into the model's tree.
+ * C library functions with a path argument: paths of the device are redirected into the model's
+ * tree.
  *
- * Each is replaced under all the names that programs of this platform are linked to: with and
- * without "64", the checking variants of _FORTIFY_SOURCE, and stat() as it was before glibc 2.33.
+ * Each is replaced under all names that programs of this platform are linked to: with and without
+ * "64", the checking variants of _FORTIFY_SOURCE, and stat() of glibc before 2.33.
  */
 #include "model/krn_cm.h"
 #include "model/krn_ctx.h"
@@ -48,7 +49,7 @@ static int open_path(int dir, const char *path, int flags, mode_t mode)
 	return krn_real()->openat(dir, krn_path_map(path, buf), flags, mode);
 }
 
-/* The mode that follows the flags where one does. */
+/* Reads the mode argument, if the flags require one. */
 #define TAKE_MODE(last)                                                                            \
 	mode_t mode = 0;                                                                           \
 	if (flags & (O_CREAT | __O_TMPFILE)) {                                                     \
@@ -129,7 +130,7 @@ EXPORT int scandir(const char *path, struct dirent ***list, int (*filter)(const 
 	return krn_real()->scandir(krn_path_map(path, buf), list, filter, compare);
 }
 
-/* The files of the tree that stand for device nodes are character devices to the program. */
+/* Reports the files that stand for device nodes as character devices. */
 static int as_device(const char *path, struct stat *st, int rc)
 {
 	enum krn_dev device = rc ? KRN_DEV_NONE : krn_path_device(path);
@@ -142,7 +143,7 @@ static int as_device(const char *path, struct stat *st, int rc)
 	return rc;
 }
 
-/* Under each of their names: none calls another, which may be somebody else's (a sanitizer's). */
+/* All names of stat(). None calls another, which may be interposed by a sanitizer. */
 static int file_stat(const char *path, struct stat *st)
 {
 	char buf[PATH_MAX];

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The decoder. Opcodes as in Intel's manual, volume 2. */
+/* Decoder of x86-64 instructions. Opcodes as in Intel's manual, volume 2. */
 #include "model/krn_insn.h"
 
 #include <string.h>
 
-/* Where decoding stands. */
+/* Position and prefixes of decoding. */
 struct scan {
 	const uint8_t *start, *at;
 	const uint64_t *regs;
 	uint64_t rip;
-	uint8_t prefix; /* 0, 0x66, 0xf2 or 0xf3: what selects among opcodes */
+	uint8_t prefix; /* 0, 0x66, 0xf2 or 0xf3: selects among opcodes */
 	bool wide_prefix, rep;
-	bool rex, w, r, x, b; /* of REX or VEX */
-	bool vex, high;       /* high: bit 4 of the register, of EVEX */
-	uint8_t vex_bytes;    /* length of the vector: 16, 32 or 64 */
-	uint8_t scale;        /* what a displacement of one byte counts, of EVEX; 0: bytes */
+	bool rex, w, r, x, b; /* bits of REX or VEX */
+	bool vex, high;       /* high: bit 4 of the register (EVEX) */
+	uint8_t vex_bytes;    /* bytes of the vector: 16, 32 or 64 */
+	uint8_t scale;        /* unit of a one-byte displacement (EVEX); 0: bytes */
 	uint8_t mod, reg, rm;
 	uint64_t ea;
 	bool rip_relative;
@@ -37,7 +37,7 @@ static uint64_t take_signed(struct scan *s, int bytes)
 	return (uint64_t)(int64_t)word;
 }
 
-/* SIB byte: base + index * scale. */
+/* Decodes a SIB byte: base + index * scale. */
 static uint64_t take_sib(struct scan *s)
 {
 	uint8_t sib = *s->at++;
@@ -77,7 +77,7 @@ static uint8_t operand_size(const struct scan *s)
 	return s->w ? 8 : s->wide_prefix ? 2 : 4;
 }
 
-/* The result of an instruction that has a ModRM byte, which was taken. */
+/* Builds the result for an instruction whose ModRM byte was decoded. */
 static struct krn_insn with_modrm(const struct scan *s, enum krn_insn_kind kind, uint8_t size)
 {
 	return (struct krn_insn){ .kind = kind,
@@ -99,7 +99,10 @@ static struct krn_insn memory_only(struct scan *s, enum krn_insn_kind kind, uint
 	return insn;
 }
 
-/* MOV between a register and memory or another register. `store`: the register is the source. */
+/*
+ * Decodes MOV between a register and memory or another register. `store`: the register is the
+ * source.
+ */
 static struct krn_insn move(struct scan *s, bool store)
 {
 	struct krn_insn insn;
@@ -127,7 +130,7 @@ static struct krn_insn store_immediate(struct scan *s)
 }
 
 /*
- * Opcodes 01 03 29 2b 31 33 39 3b and their like: bits 3 to 5 say which operation, bit 1 the
+ * Decodes opcodes 01 03 29 2b 31 33 39 3b and similar: bits 3 to 5 select the operation, bit 1 the
  * direction.
  */
 static struct krn_insn alu_registers(struct scan *s, uint8_t opcode)
@@ -140,8 +143,8 @@ static struct krn_insn alu_registers(struct scan *s, uint8_t opcode)
 	if (opcode & 2)
 		return insn;
 	/*
-	 * The destination is r/m: only registers, or a comparison with memory in the other order,
-	 * are not needed.
+	 * The destination is r/m. Only registers are decoded; comparison with memory in this order
+	 * is not needed.
 	 */
 	insn.reg = s->rm;
 	insn.from = s->reg;
@@ -212,7 +215,7 @@ static struct krn_insn one_byte(struct scan *s, uint8_t opcode)
 	}
 }
 
-/* How many bytes a vector move has, by opcode and prefix; 0: it is none. */
+/* Returns the bytes of a vector move by opcode and prefix, 0 for other instructions. */
 static uint8_t vector_size(const struct scan *s, uint8_t opcode)
 {
 	uint8_t full = s->vex ? s->vex_bytes : 16;
@@ -275,7 +278,7 @@ static struct krn_insn three_bytes(struct scan *s, uint8_t opcode)
 	return insn;
 }
 
-/* C5 and C4: the VEX prefixes, with the opcode map in them. */
+/* Decodes C5 and C4: the VEX prefixes, with the opcode map. */
 static struct krn_insn vex(struct scan *s, uint8_t first)
 {
 	static const uint8_t selected[4] = { 0, 0x66, 0xf3, 0xf2 };
@@ -297,7 +300,10 @@ static struct krn_insn vex(struct scan *s, uint8_t first)
 	return (struct krn_insn){ .kind = INSN_OTHER };
 }
 
-/* 62: EVEX, without masking and broadcasting. Its moves count short displacements in their size. */
+/*
+ * Decodes 62: EVEX, without masking and broadcasting. Its moves scale short displacements by their
+ * size.
+ */
 static struct krn_insn evex(struct scan *s)
 {
 	static const uint8_t selected[4] = { 0, 0x66, 0xf3, 0xf2 };
@@ -316,7 +322,7 @@ static struct krn_insn evex(struct scan *s)
 	if ((p0 & 0xf) != 1 || (p2 & 0x1f) != 8 || s->vex_bytes > 64)
 		return insn;
 	if (s->prefix == 0xf2 && (opcode == 0x6f || opcode == 0x7f))
-		s->prefix = 0xf3; /* moves of bytes and words, not masked, are moves */
+		s->prefix = 0xf3; /* unmasked moves of bytes and words are plain moves */
 	s->scale = vector_size(s, opcode);
 	return s->scale ? two_bytes(s, opcode) : insn;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The C library's functions that take a descriptor, for descriptors of the model; and the netlink
- * socket that must not exist, so that libibverbs looks at sysfs.
+ * C library functions with a descriptor argument, for descriptors of the model. Also refuses the
+ * netlink socket, so that libibverbs reads sysfs.
  *
- * ioctl() needs no replacement: a memfd answers ENOTTY to RDMA_VERBS_IOCTL, which makes libibverbs
+ * ioctl() needs no replacement: a memfd returns ENOTTY to RDMA_VERBS_IOCTL, which makes libibverbs
  * use write() for everything.
  */
 #include "model/krn_chan.h"
@@ -78,14 +78,15 @@ EXPORT int close(int fd)
 			else if (was.kind == KRN_FD_COMP)
 				krn_chan_release(was.index);
 			/*
-			 * An asynchronous channel goes with its context, whichever is closed first.
+			 * An asynchronous channel lives as long as its context; either may be
+			 * closed first.
 			 */
 		}
 	}
 	return krn_real()->close(fd);
 }
 
-/* Under each of its names: none calls another, which may be somebody else's (a sanitizer's). */
+/* All names of fstat(). None calls another, which may be interposed by a sanitizer. */
 static int io_fstat(int fd, struct stat *st)
 {
 	const struct krn_fd *entry = krn_fd_get(fd);
@@ -109,7 +110,7 @@ EXPORT int fstat64(int fd, struct stat64 *st)
 	return io_fstat(fd, (struct stat *)st);
 }
 
-/* What programs older than glibc 2.33 are linked to, and sanitizers call. */
+/* Names that programs for glibc before 2.33 are linked to and that sanitizers call. */
 EXPORT int __fxstat(int version, int fd, struct stat *st)
 {
 	(void)version;

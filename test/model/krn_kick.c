@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The places that were rewritten, how that is done, and what they call. krn_kick.h says why it is sound.
+ * Rewritten sites of kick mode: rewriting, and the call that replaces the store. krn_kick.h explains
+ * why it is safe.
  *
- * Of a place: a page near it holds
+ * A page near a site has its stub:
  *	lea -128(%rsp), %rsp		past the red zone
- *	push its number
+ *	push the number of the site
  *	jmp krn_kick_entry		saves the registers, calls krn_kick_called()
- *   native:				the store itself, where it leads elsewhere
- *	jmp behind the place
+ *   native:				the store itself, for other memory
+ *	jmp behind the site
  *
- * Code is written through /proc/self/mem, so that its pages are never writable. Where the kernel does
- * not allow that, kick mode is trap mode.
+ * Code is written through /proc/self/mem, so that its pages are never writable. If the kernel does
+ * not allow that, kick mode works as trap mode.
  */
 #include "model/krn_kick.h"
 #include "model/krn_insn.h"
@@ -38,29 +39,29 @@
 
 enum { PLACE_FREE, PLACE_REFUSED, PLACE_IN_HAND, PLACE_DONE };
 
-/* Written under the lock, read without: state is set last. Kept for ever. */
+/* Written under the lock, read without: state is set last. Never freed. */
 static struct place {
 	uint64_t address, native;
-	uint32_t state, len; /* of the instruction */
+	uint32_t state, len; /* state, and bytes of the instruction */
 	uint8_t was[16], now[JUMP_BYTES];
 } places[PLACES_MAX];
 static uint32_t place_cnt, place_lock;
 static bool able; /* the processor saves its vector registers by XSAVE */
 static struct range {
 	uint64_t from, to;
-} copies[4]; /* code of the functions that copy memory for everybody */
+} copies[4]; /* code of the functions that copy memory for all callers */
 static uint32_t copies_cnt;
 
-/* What krn_kick_entry leaves on the stack. */
+/* Stack layout made by krn_kick_entry. */
 struct frame {
 	uint64_t regs[16], flags;
-	uint64_t place; /* in: its number; out: where the program goes on */
+	uint64_t place; /* in: number of the site; out: address at which the program resumes */
 };
 
 extern char krn_kick_entry[];
 void krn_kick_called(struct frame *frame, void *vectors);
 
-/* 0xe7: x87, SSE, AVX and AVX-512. The area's header must be zero before. */
+/* 0xe7: x87, SSE, AVX and AVX-512. XSAVE requires a zeroed header. */
 __asm__(".text\n"
 	".hidden krn_kick_entry\n"
 	".globl krn_kick_entry\n"
@@ -127,9 +128,12 @@ __attribute__((used, visibility("hidden"))) void krn_kick_called(struct frame *f
 	errno = saved;
 }
 
-/* ---- which places */
+/* ---- sites ---- */
 
-/* Is what was put there still there? Libraries come and go. */
+/*
+ * Returns true if the site still has the code written there. Libraries may have been unloaded
+ * since.
+ */
 static bool stands(const struct place *place)
 {
 	uint32_t state = __atomic_load_n(&place->state, __ATOMIC_ACQUIRE);
@@ -139,7 +143,7 @@ static bool stands(const struct place *place)
 	       (state == PLACE_DONE && memcmp((const void *)place->address, place->now, len) == 0);
 }
 
-/* The newest, if code at one address was rewritten more than once. */
+/* Returns the newest code if an address was rewritten more than once. */
 const uint8_t *krn_kick_code(uint64_t rip)
 {
 	for (uint32_t i = __atomic_load_n(&place_cnt, __ATOMIC_ACQUIRE); i-- > 0;)
@@ -156,7 +160,7 @@ static bool was_refused(uint64_t rip)
 	return false;
 }
 
-/* Of places in other pages it is not known whether there is anything there to look at. */
+/* Returns true if the code touches another page, which may not be readable. */
 static bool touches_another(uint64_t rip, uint32_t len)
 {
 	for (uint32_t i = 0; i < place_cnt; i++)
@@ -175,7 +179,7 @@ static bool is_copy_for_all(uint64_t rip)
 	return false;
 }
 
-/* Bytes of the instruction; 0: it means something else where it is copied to. */
+/* Returns the bytes of the instruction, 0 if a copy elsewhere would have another meaning. */
 static uint32_t movable(uint64_t rip)
 {
 	const uint8_t *code = (const uint8_t *)rip;
@@ -186,11 +190,11 @@ static uint32_t movable(uint64_t rip)
 	return here.kind == INSN_OTHER || here.address != there.address ? 0 : here.len;
 }
 
-/* ---- the page near it */
+/* ---- page with the stub ---- */
 
 static void put_jump(uint8_t *at, uint64_t to)
 {
-	static const uint8_t jump[6] = { 0xff, 0x25 }; /* through the 8 bytes behind it */
+	static const uint8_t jump[6] = { 0xff, 0x25 }; /* jump through the following 8 bytes */
 
 	memcpy(at, jump, sizeof(jump));
 	memcpy(at + sizeof(jump), &to, sizeof(to));
@@ -207,10 +211,7 @@ static void put_stub(uint8_t *at, const struct place *place, uint32_t number)
 	put_jump(at + STUB_NATIVE + place->len, place->address + place->len);
 }
 
-/*
- * Room for a stub that starts there, where nothing is mapped, and where the main stack does not
- * grow.
- */
+/* Maps a stub at an address if nothing is mapped there and the main stack does not grow there. */
 static bool map_at(uint64_t start)
 {
 	uint64_t from = start & ~(uint64_t)(MDL_PAGE - 1);
@@ -223,13 +224,13 @@ static bool map_at(uint64_t start)
 	got = MDL_RAW6(mmap, from, len, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (got >= 0 && (uint64_t)got != from)
-		MDL_RAW2(munmap, got, len); /* a kernel that takes it for a hint */
+		MDL_RAW2(munmap, got, len); /* the kernel treats the address as a hint */
 	return (uint64_t)got == from;
 }
 
 /*
- * Where a jump at the place can lead: its distance has as many free low bytes as the store has
- * beyond its first.
+ * Maps a stub within reach of the site's jump. The distance has as many free low bytes as the store
+ * has after its first.
  */
 static uint64_t map_stub(const struct place *place)
 {
@@ -248,7 +249,7 @@ static uint64_t map_stub(const struct place *place)
 	return 0;
 }
 
-/* ---- the jump */
+/* ---- jump ---- */
 
 static bool look_afresh(void)
 {
@@ -256,7 +257,7 @@ static bool look_afresh(void)
 
 	if (rc != -EPERM)
 		return rc == 0;
-	/* This process did not say yet that it would. */
+	/* This process has not registered yet. */
 	MDL_RAW3(membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
 	return MDL_RAW3(membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
 }
@@ -266,7 +267,7 @@ static bool poke(long mem, uint64_t to, const uint8_t *from, uint32_t len)
 	return !len || MDL_RAW4(pwrite64, mem, from, len, to) == (long)len;
 }
 
-/* False: nothing was changed. */
+/* Writes the jump. Returns false if nothing was changed. */
 static bool put_in_place(const struct place *place)
 {
 	static const uint8_t faulting = FAULTING;
@@ -285,7 +286,7 @@ static bool put_in_place(const struct place *place)
 	return done;
 }
 
-/* The jump, and the page that it leads to. */
+/* Prepares the jump and the page that it leads to. */
 static bool prepare(struct place *place, uint32_t number)
 {
 	uint64_t stub = map_stub(place);
@@ -325,12 +326,12 @@ static void install(uint64_t rip)
 void krn_kick_install(uint64_t rip)
 {
 	if (__atomic_exchange_n(&place_lock, 1, __ATOMIC_ACQUIRE))
-		return; /* another thread is at it: next time */
+		return; /* another thread prepares it: retry at the next trap */
 	install(rip);
 	__atomic_store_n(&place_lock, 0, __ATOMIC_RELEASE);
 }
 
-/* ---- at the beginning, and after fork() */
+/* ---- start, and after fork() ---- */
 
 static bool is_in(const struct dl_phdr_info *info, const ElfW(Phdr) * part, uint64_t address)
 {
@@ -340,7 +341,7 @@ static bool is_in(const struct dl_phdr_info *info, const ElfW(Phdr) * part, uint
 	       address < from + part->p_memsz;
 }
 
-/* Who copies memory: the C library, and a sanitizer's functions in its place. */
+/* Records the functions that copy memory: the C library's and a sanitizer's replacements. */
 static int note_copies(struct dl_phdr_info *info, size_t size, void *unused)
 {
 	const uint64_t known[] = { (uintptr_t)krn_real()->read, (uintptr_t)memcpy,

@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Kick mode: a store that trapped once is from then on a call of the model.
+ * Kick mode: a store that trapped once is replaced by a call of the model.
  *
- * Pages are protected as in trap mode. When a store has trapped, a jump is put in its place, to a
- * few instructions that save all registers and go to krn_run(). So no program needs to know of it,
- * and nothing that counts changes; a doorbell costs a tenth.
+ * Pages are protected as in trap mode. After a store has trapped, a jump replaces it, to a few
+ * instructions that save all registers and go to krn_run(). Programs need no change and counters
+ * stay equal; a doorbell costs a tenth.
  *
- * What makes it sound:
- *   - one whole instruction is replaced, and no byte of another: whoever jumps to it or past it
- *   finds
- *     what he expects. Where the store is shorter than the jump's five bytes, the jump's last
- *     bytes are
- *     those that follow the store, and its target is chosen to suit;
- *   - other threads may be there meanwhile: first a byte that faults is put there, and who runs
- *   into it
- *     tries again; the other bytes follow, then the first; between the steps every processor is
- *     made to
- *     look afresh (membarrier);
- *   - a store through the same instruction to somewhere else is carried out by a copy of the
- *   instruction;
- *   - what cannot be done (no room where the jump must lead, an instruction that depends on where
- *   it
- *     stands, the C library's copies) is left alone and traps as before.
+ * Reasons why rewriting is safe:
+ *   - One whole instruction is replaced, and no byte of another, so jumps to it or past it stay
+ *     valid. If the store is shorter than the jump's five bytes, the jump's last bytes are those
+ *     that follow the store, and its target is chosen to match.
+ *   - Other threads may execute the instruction meanwhile. First a faulting byte is written; a
+ *     thread that hits it tries again. The other bytes follow, then the first. Between the steps
+ *     every processor refetches its instructions (membarrier).
+ *   - A store through the same instruction to other memory is executed by a copy of it.
+ *   - Other cases trap as before: no room where the jump must lead, an instruction that depends on
+ *     its address, the C library's copies.
  */
 #ifndef KRN_KICK_H
 #define KRN_KICK_H
@@ -29,13 +23,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Before the first trap, outside of handlers. */
+/* Prepares kick mode. Called before the first trap, outside of handlers. */
 void krn_kick_prepare(void);
-/* Rewrites the store at rip, which has trapped, if it can be. Inside the handler. */
+/* Rewrites the store at rip, which has trapped, if possible. Called inside the handler. */
 void krn_kick_install(uint64_t rip);
-/* The bytes of the instruction that stood at rip, or null where nothing else was put. */
+/* Returns the original bytes of the instruction at rip, or null if it was not rewritten. */
 const uint8_t *krn_kick_code(uint64_t rip);
-/* After fork(), in the child: what another thread had begun is undone. */
+/* Reverts in a child of fork() a rewrite that another thread had begun. */
 void krn_kick_forget(void);
 
 #endif /* KRN_KICK_H */

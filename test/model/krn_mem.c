@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory of regions: one's own is copied in place, another process's by process_vm_readv/writev.
+ * Memory of regions: the process's own is copied in place, another process's by
+ * process_vm_readv/writev.
  *
- * The kernel may move less than asked where a page is missing; what was moved stays moved, as with
- * an adapter that stops in the middle of a message.
+ * The kernel may move fewer bytes than requested if a page is missing. Moved bytes stay moved, as
+ * with an adapter that stops in the middle of a message.
  */
 #include "model/mdl_nic.h"
 #include "model/mdl_raw.h"

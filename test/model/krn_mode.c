@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The threads of the model.
+ * Threads of the model.
  *
- * The service thread sleeps on a futex in the process's slot until somebody wakes it or
- * nic_service() asked for a time. The polling thread takes from each register what was written
- * there, by exchanging it for zero (the control segment of a WQE is never zero), and sleeps a
- * little between rounds, as it shares two cores with those it serves.
+ * The service thread sleeps on a futex in the process's slot until a wake-up or the time that
+ * nic_service() returned. The polling thread reads from each register the value written there, by
+ * exchanging it for zero (the control segment of a WQE is never zero). It sleeps between rounds, as
+ * it shares two cores with the program.
  */
 #include "model/krn_mode.h"
 #include "model/krn_cm.h"
@@ -23,9 +23,9 @@
 #define IDLE_ROUNDS   64
 
 static int started;
-static pthread_mutex_t poll_lock = PTHREAD_MUTEX_INITIALIZER; /* held for a round */
+static pthread_mutex_t poll_lock = PTHREAD_MUTEX_INITIALIZER; /* locked for a round */
 
-/* Signals of the program are not for these threads. */
+/* Starts a thread with all signals blocked, so that the program's signals do not reach it. */
 static void spawn(void *(*run)(void *))
 {
 	pthread_t thread;
@@ -79,7 +79,7 @@ static void *service_run(void *unused)
 	return NULL;
 }
 
-/* One 8-byte register: what is in it goes to the NIC. */
+/* Passes the value of one 8-byte register to the NIC. */
 static bool poll_register(char *uar, uint32_t index, uint32_t page, uint32_t off)
 {
 	uint64_t *at = (uint64_t *)(uar + off), value;
@@ -110,7 +110,7 @@ static bool poll_page(char *uar, uint32_t index, uint32_t page)
 	return found;
 }
 
-/* Has a QP a register there? The first page is also where queues are armed. */
+/* Returns true if a QP has a register in the page. The first page also has the arm register. */
 static bool page_is_used(const struct krn_ctx *ctx, uint32_t page)
 {
 	return !page || __atomic_load_n(&ctx->bfreg_users[page * 2], __ATOMIC_RELAXED) ||

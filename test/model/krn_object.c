@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The end of objects.
+ * Destruction of objects.
  *
- * Each goes in the same order: nobody finds it any more (hide, under its locks, so that a peer that
- * is at work on it has left), the NIC forgets it, its unread events go, its pages become private
- * again, its entry is free.
+ * Each object is hidden under its locks, so that a peer that executes on it has left. Then the NIC
+ * releases it, its unread events are removed, its pages become private again, and its entry is
+ * freed.
  */
 #include "model/krn_object.h"
 #include "model/krn_chan.h"
@@ -14,7 +14,7 @@
 
 void *krn_object_own(enum mdl_table table, uint32_t ctx, uint32_t handle)
 {
-	struct mdl_pd *head = mdl_table_find(table, handle); /* all begin alike */
+	struct mdl_pd *head = mdl_table_find(table, handle); /* all objects begin alike */
 
 	return head && head->proc == mdl_self.slot && head->ctx == ctx ? head : NULL;
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A path is ours if it is one of these or lies below it. */
+/* A path belongs to the model if it is one of these or below it. */
 static const char *const prefixes[] = {
 	"/sys/class/infiniband",
 	"/sys/class/infiniband_verbs",
@@ -58,7 +58,7 @@ enum krn_dev krn_path_device(const char *path)
 	return strcmp(path, KRN_DEV_CM) ? KRN_DEV_NONE : KRN_DEV_IS_CM;
 }
 
-/* Paths that nobody made absolute and plain, as "/sys//class/x", are brought into form first. */
+/* Normalises paths such as "/sys//class/x". */
 static void squeeze(const char *from, char *to, size_t size)
 {
 	size_t len = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which paths of a program lead into the model's own tree, and where to.
+ * Mapping of a program's paths into the model's tree.
  *
  * The tree is a directory of ordinary files in /dev/shm with the parts of /sys that rdma-core, UCX
- * and hwloc read of an mlx5 device. It is made by the first process that asks for one of its paths.
+ * and hwloc read of an mlx5 device. The first process that uses one of its paths creates it.
  */
 #ifndef KRN_PATH_H
 #define KRN_PATH_H
@@ -18,13 +18,14 @@
 
 enum krn_dev { KRN_DEV_NONE, KRN_DEV_IS_UVERBS, KRN_DEV_IS_CM };
 
-/* Whether the path names one of the device nodes. */
+/* Returns the device node that a path names, if any. */
 enum krn_dev krn_path_device(const char *path);
 /*
- * The path to use instead: `path` itself, or what was written into buf. Null paths are passed on.
+ * Returns the path to use instead: `path` itself, or a path written into buf. Null paths are passed
+ * on.
  */
 const char *krn_path_map(const char *path, char buf[PATH_MAX]);
-/* The way back, in place: a path inside the tree becomes what the program takes it for. */
+/* Replaces, in place, a path inside the tree by the path that the program uses. */
 void krn_path_unmap(char *path);
 
 #endif /* KRN_PATH_H */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does the device say of itself?
+ * Asynchronous events of the device.
  *
- * When a fault that was ordered takes the port down or brings it back, or ends the device, every
- * context of this process gets the asynchronous event that the kernel would raise. The service
- * thread looks when one is due.
+ * When an injected fault takes the port down, brings it back or stops the device, every context of
+ * this process gets the event that the kernel would raise. The service thread calls when one is
+ * due.
  */
 #include "model/krn_chan.h"
 #include "model/krn_ctx.h"
 #include "model/krn_mode.h"
 #include "model/mdl_nic.h"
 
-/* As enum ibv_event_type numbers them. */
+/* Values of enum ibv_event_type. */
 enum { KRN_DEVICE_FATAL = 8, KRN_PORT_ACTIVE = 9, KRN_PORT_ERR = 10, KRN_PORT = 1 };
 
 static void port_tell(uint32_t type)

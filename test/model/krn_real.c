@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Looks up the C library's own functions, once. */
+/* Looks up the C library's functions, once. */
 #include "model/krn_real.h"
 #include "model/mdl_segment.h"
 
@@ -45,7 +45,7 @@ static void find_all(void)
 	FIND(signal);
 }
 
-/* Two threads that come first at once both find the same. */
+/* Returns the table. Threads that fill it at the same time find the same values. */
 const struct krn_real *krn_real(void)
 {
 	if (!__atomic_load_n(&real_ready, __ATOMIC_ACQUIRE)) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The C library's own functions behind the ones that the border replaces.
+ * C library functions behind those that the border replaces.
  *
- * Found by name in libc.so.6 itself, not by RTLD_NEXT: what is "next" depends on who loaded whom.
- * The table is filled at the first use, which may be before any constructor ran.
+ * Found by name in libc.so.6, not by RTLD_NEXT, whose result depends on the order of loading. The
+ * table is filled at the first use, which may be before any constructor ran.
  */
 #ifndef KRN_REAL_H
 #define KRN_REAL_H

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Carrying out a store to a UAR page, and running the NIC.
+ * Executes a store to a UAR page and runs the NIC.
  *
- * It goes on through the instructions that follow, as long as they are of the few kinds that copies
- * are made of, so that a BlueFlame copy of straight-line code, or of a plain loop, is one run. What
- * it tried after the last store to a UAR page is undone, so that the program itself carries it out
- * after the NIC has run, and sees what the NIC did. Where a copy is done in several calls
- * (memmove() of one block each) the parts are put together: a doorbell register's first 8 bytes
- * tell how long its WQE is.
+ * Execution continues through the following instructions as long as they are of the few kinds that
+ * copies use, so that a BlueFlame copy of straight-line code or of a plain loop is one run. Effects
+ * after the last store to a UAR page are undone; the program executes those instructions itself
+ * after the NIC has run, and sees the NIC's writes. A copy made by several calls (memmove() of one
+ * block each) is assembled: the first 8 bytes of a doorbell register give the length of its WQE.
  */
 #include "model/krn_run.h"
 #include "model/krn_ctx.h"
@@ -20,53 +19,51 @@
 #include <string.h>
 
 #define STEPS_MAX  400 /* instructions of one run */
-#define STRAY_MAX  16  /* of these in a row without a store to a UAR page */
+#define STRAY_MAX  16  /* instructions in a row without a store to a UAR page */
 #define HALF_BYTES 256
 
-/* What an instruction overwrote: memory, or a vector register. */
+/* Value overwritten by an instruction: memory, or a vector register. */
 struct undo {
 	void *memory; /* null: the register */
 	uint32_t reg, len;
 	char old[64];
 };
 
-/* One thread's run. */
+/* Run of one thread. */
 struct run {
 	struct krn_cpu *cpu;
 	uint32_t touched; /* halves of the doorbell registers of one page, as bits */
 	uint32_t ctx, page;
 	bool stored; /* the instruction stored to a UAR page */
-	/* as it was after the last such store, and what was overwritten since */
+	/* state after the last such store; the values overwritten since follow */
 	uint64_t kept_regs[16], kept_rip, kept_flags;
 	struct undo undo[STRAY_MAX + 1];
 	uint32_t undo_cnt;
 };
 
-/*
- * What of each half of each register was written and not yet given to the NIC: a bit for 4 bytes.
- */
+/* Parts of each half of each register written and not yet passed to the NIC: a bit for 4 bytes. */
 static uint64_t written[MDL_CTX_MAX][MDL_UAR_PAGES][4];
 
-/* ---- registers and the NIC */
+/* ---- registers and the NIC ---- */
 
 static uint32_t half_offset(uint32_t half)
 {
 	return KRN_UAR_BF + half * HALF_BYTES;
 }
 
-/* How many bytes from the start of a half are there without a gap. */
+/* Returns the number of bytes from the start of a half without a gap. */
 static uint32_t contiguous(uint64_t mask)
 {
 	return ~mask ? (uint32_t)__builtin_ctzll(~mask) * 4 : HALF_BYTES;
 }
 
-/* The bytes of the WQE whose control segment starts the half, in whole blocks. */
+/* Returns the bytes of the WQE whose control segment starts the half, in whole blocks. */
 static uint32_t wqe_bytes(const char *half)
 {
 	return (((uint32_t)half[7] & 0x3f) * 16 + 63) & ~63u;
 }
 
-/* Gives what was written to a half to the NIC. `now`: even if more was expected. */
+/* Passes the bytes written to a half to the NIC. `now`: even if the WQE is incomplete. */
 static void deliver(uint32_t ctx, uint32_t page, uint32_t half, bool now)
 {
 	uint64_t *mask = &written[ctx][page][half];
@@ -75,8 +72,7 @@ static void deliver(uint32_t ctx, uint32_t page, uint32_t half, bool now)
 
 	if (len < 8) {
 		/*
-		 * The rest of a copy whose first part went as a doorbell by itself; or half a
-		 * doorbell.
+		 * The rest of a copy whose first part was passed as a doorbell, or half a doorbell.
 		 */
 		if (!(*mask & 1))
 			*mask = 0;
@@ -97,7 +93,10 @@ static void deliver_touched(struct run *run)
 	run->touched = 0;
 }
 
-/* `same`: the bytes were there already. A copy of one block may store it twice (memmove() does). */
+/*
+ * Records a store to a register. `same`: the bytes were there already. A copy of one block may
+ * store it twice (memmove() does).
+ */
 static void note_register(struct run *run, uint32_t ctx, uint32_t page, uint32_t off, uint32_t len,
 			  bool same)
 {
@@ -108,7 +107,7 @@ static void note_register(struct run *run, uint32_t ctx, uint32_t page, uint32_t
 		deliver_touched(run);
 	if (same && (written[ctx][page][half] & bits) == bits)
 		return;
-	/* A new doorbell where another was under way: that one is all there is. */
+	/* A new doorbell follows an incomplete one, which gets no more bytes. */
 	if ((written[ctx][page][half] & bits) && at == 0)
 		deliver(ctx, page, half, true);
 	written[ctx][page][half] |= bits;
@@ -117,7 +116,7 @@ static void note_register(struct run *run, uint32_t ctx, uint32_t page, uint32_t
 	run->touched |= 1u << half;
 }
 
-/* ---- memory as the program's instructions see it */
+/* ---- memory as the program's instructions access it ---- */
 
 static void store_uar(struct run *run, uint32_t ctx, uint32_t page, uint32_t off, const void *from,
 		      uint32_t len)
@@ -154,7 +153,7 @@ static void remember_vector(struct run *run, uint32_t reg)
 	krn_vector_get(run->cpu->vectors, reg, undo->old, sizeof(undo->old));
 }
 
-/* From here on the program may be taken back to this point. */
+/* Records the state to which the program may be reset. */
 static void keep(struct run *run)
 {
 	memcpy(run->kept_regs, run->cpu->regs, sizeof(run->cpu->regs));
@@ -191,7 +190,7 @@ static void store(struct run *run, uint64_t address, const void *from, uint32_t 
 	memcpy((void *)address, from, len);
 }
 
-/* ---- carrying out */
+/* ---- execution ---- */
 
 static void set_reg(struct run *run, uint32_t reg, uint64_t value, uint32_t size)
 {
@@ -316,7 +315,7 @@ static void run_direct(struct run *run, const struct krn_insn *insn)
 	store(run, run->cpu->regs[insn->reg], value, sizeof(value));
 }
 
-/* Where a store leads to; 0: it is none. */
+/* Returns the address that a store writes, 0 for other instructions. */
 static uint64_t target(const struct krn_cpu *cpu, const struct krn_insn *insn)
 {
 	switch (insn->kind) {
@@ -339,7 +338,8 @@ static bool stores_to_uar(const struct krn_cpu *cpu, const struct krn_insn *insn
 }
 
 /*
- * What the program must do by itself: string moves elsewhere, and moving a stack that we stand on.
+ * Returns true if the program must execute the instruction: string moves to other memory, and
+ * changes of a stack pointer that the model runs on.
  */
 static bool is_for_program(const struct krn_cpu *cpu, const struct krn_insn *insn)
 {
@@ -350,7 +350,7 @@ static bool is_for_program(const struct krn_cpu *cpu, const struct krn_insn *ins
 		insn->kind == INSN_ALU);
 }
 
-/* The instruction at the program's place, as it was before kick mode put something else there. */
+/* Returns the instruction at the program's rip, as before kick mode rewrote it. */
 static struct krn_insn fetch(const struct krn_cpu *cpu)
 {
 	const uint8_t *code = (const uint8_t *)cpu->rip, *was = krn_kick_code(cpu->rip);
@@ -359,11 +359,11 @@ static struct krn_insn fetch(const struct krn_cpu *cpu)
 	if (was)
 		return krn_insn_decode(was, cpu->regs, cpu->rip);
 	insn = krn_insn_decode(code, cpu->regs, cpu->rip);
-	was = krn_kick_code(cpu->rip); /* meanwhile? */
+	was = krn_kick_code(cpu->rip); /* rewritten meanwhile */
 	return was ? krn_insn_decode(was, cpu->regs, cpu->rip) : insn;
 }
 
-/* Carries out one instruction; false: it is not of those known, nothing was done. */
+/* Executes one instruction. Returns false, with no effect, for an unsupported one. */
 static bool run_one(struct run *run, struct krn_insn insn)
 {
 	uint64_t next = run->cpu->rip + insn.len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The table of shared pages: open addressing by page number, grown by doubling. */
+/* Table of shared pages: open addressing by page number, grown by doubling. */
 #include "model/krn_share.h"
 #include "model/mdl_raw.h"
 #include "model/mdl_segment.h"
@@ -9,15 +9,15 @@
 #include <sys/mman.h>
 
 struct page {
-	uint64_t number; /* address / MDL_PAGE; 0: never used, 1: was used */
-	uint64_t offset; /* in the segment */
+	uint64_t number; /* address / MDL_PAGE; 0: never used, 1: deleted */
+	uint64_t offset; /* seg offset */
 	uint32_t users;
 };
 
 #define PAGE_GONE 1
 
 static struct page *table;
-static uint64_t table_size, table_used; /* size is a power of two */
+static uint64_t table_size, table_used; /* table_size is a power of two */
 static pthread_mutex_t share_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void *map_private(uint64_t bytes)
@@ -59,7 +59,7 @@ static struct page *insert(uint64_t number)
 	}
 }
 
-/* Room for `more` pages. Entries that are gone disappear on the way. */
+/* Grows the table for `more` pages and drops deleted entries. */
 static int grow(uint64_t more)
 {
 	uint64_t old_size = table_size, size = old_size ? old_size : 1024;
@@ -84,7 +84,10 @@ static int grow(uint64_t more)
 	return 0;
 }
 
-/* Whether all pages, or none, are shared, and in one run. 1: all, 0: none, -EINVAL: neither. */
+/*
+ * Returns 1 if all pages are shared and contiguous in the segment, 0 if none is shared, else
+ * -EINVAL.
+ */
 static int look(uint64_t first, uint64_t count)
 {
 	struct page *head = find(first);
@@ -152,7 +155,7 @@ int krn_share(uint64_t address, uint64_t length, uint64_t *offset)
 	return err;
 }
 
-/* Private memory takes the place of shared pages in one step, so that no thread finds a hole. */
+/* Replaces shared pages by private memory in one step, so that no thread finds a hole. */
 static void move_out(uint64_t first, uint64_t count)
 {
 	uint64_t bytes = count * MDL_PAGE, offset = find(first)->offset;
@@ -167,7 +170,7 @@ static void move_out(uint64_t first, uint64_t count)
 		find(first + i)->number = PAGE_GONE;
 }
 
-/* Lets go of pages, runs of unused ones at a time. */
+/* Drops a user of pages and makes runs of unused ones private. */
 static void unshare_locked(uint64_t first, uint64_t count)
 {
 	uint64_t run = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The counters of the process, printed as it exits where the launcher was asked for them.
+ * Prints the counters of the process at exit, if the launcher requested it.
  *
- * After what the program printed, which may still lie in a buffer; in one write, so that the lines
- * of several processes do not mix.
+ * The output follows the program's own, which may still be in a buffer. It is one write, so that
+ * the lines of several processes do not mix.
  */
 #include "model/mdl_raw.h"
 #include "model/mdl_segment.h"

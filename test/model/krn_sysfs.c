@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The device's part of sysfs, made as a directory below /dev/shm: one per fabric, link layer and
- * node.
+ * Device part of sysfs, made as a directory below /dev/shm: one per fabric, link layer and node.
  *
- * A tree is made under a temporary name and renamed, so that nobody sees half of one.
- * class/infiniband holds a symbolic link into devices/pci..., as the kernel has it: UCX finds out
- * by its target whether the device is on PCI.
+ * A tree is made under a temporary name and renamed, so that no process reads an incomplete one.
+ * class/infiniband holds a symbolic link into devices/pci..., as in the kernel: UCX checks by its
+ * target that the device is on PCI.
  */
 #include "model/krn_sysfs.h"
 #include "model/mdl_node.h"
@@ -26,7 +25,7 @@
 
 struct tree {
 	char root[128];
-	int err; /* the first error */
+	int err; /* first error */
 };
 
 static void keep_error(struct tree *tree, long result)
@@ -35,7 +34,7 @@ static void keep_error(struct tree *tree, long result)
 		tree->err = (int)result;
 }
 
-/* Makes the directories that lead to a path of the tree. */
+/* Makes the parent directories of a path of the tree. */
 static void make_parents(struct tree *tree, char *path)
 {
 	for (char *at = path + strlen(tree->root) + 1; (at = strchr(at, '/')); at++) {
@@ -187,7 +186,8 @@ int krn_sysfs_make(char *root, size_t size)
 	put_verbs(&tree, &node, config->node);
 	put_port(&tree, &node, roce);
 	/*
-	 * Where another process was faster its tree is used; ours stays until the fabric is reset.
+	 * If another process was faster, its tree is used. This one stays until the fabric is
+	 * reset.
 	 */
 	if (!tree.err)
 		MDL_RAW2(rename, tree.root, root);

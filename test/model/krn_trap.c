@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Trap mode: the handler of SIGSEGV, for stores to UAR pages that are read-only. In kick mode too:
- * for the first store of each place, and for those that cannot be rewritten.
+ * Trap mode: the handler of SIGSEGV for stores to UAR pages that are read-only. Kick mode uses it
+ * for the first store of each site and for sites that cannot be rewritten.
  */
 #include "model/krn_kick.h"
 #include "model/krn_real.h"
@@ -45,11 +45,11 @@ static void run_trap(ucontext_t *uc)
 	gregs[REG_EFL] = (greg_t)cpu.flags;
 }
 
-static struct sigaction chained; /* whoever had it before us */
+static struct sigaction chained; /* previous handler */
 
 static void handle(int number, siginfo_t *info, void *context);
 
-/* A fault that is none of ours: to whoever had the signal before, or to the default action. */
+/* Passes a fault outside UAR pages to the previous handler, or to the default action. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
@@ -70,7 +70,7 @@ static void handle(int number, siginfo_t *info, void *context)
 	uint32_t ctx, page, off;
 
 	if (info->si_code == SI_KERNEL && krn_kick_code(rip))
-		return; /* it was being rewritten: there again */
+		return; /* kick mode was rewriting the instruction: execute it again */
 	if (info->si_code <= 0 || !krn_uar_lookup((uintptr_t)info->si_addr, &ctx, &page, &off)) {
 		pass_on(number, info, context);
 		errno = saved;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The registry of mapped UAR pages, filled from /proc/self/maps. */
+/* Registry of mapped UAR pages, filled from /proc/self/maps. */
 #include "model/krn_uar.h"
 #include "model/krn_ctx.h"
 #include "model/mdl_raw.h"
@@ -71,7 +71,7 @@ static void add_page(uintptr_t address, uint32_t ctx, uint32_t page)
 		MDL_RAW3(mprotect, address, MDL_PAGE, PROT_READ);
 }
 
-/* A line of maps that is a mapping of this inode, other than our own. */
+/* Registers a line of maps that is a mapping of this inode, other than the model's own. */
 static void take_line(const char *line, uint64_t inode, uint32_t index)
 {
 	struct krn_ctx *ctx = krn_ctx_get(index);

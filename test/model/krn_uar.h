@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * UAR pages as the program mapped them: where they are, and that stores to them are noticed.
+ * UAR pages mapped by the program: their addresses, and detection of stores to them.
  *
- * In trap mode each is made read-only as soon as it is seen, and a handler of SIGSEGV carries out
- * the stores. Mappings are found in /proc/self/maps, not by replacing mmap(): UCX and others go
- * past the C library there.
+ * In trap mode each page is made read-only when it is found, and a handler of SIGSEGV executes the
+ * stores. Mappings are found in /proc/self/maps, not by replacing mmap(), because UCX and others
+ * bypass the C library there.
  */
 #ifndef KRN_UAR_H
 #define KRN_UAR_H
@@ -17,17 +17,17 @@
 #define KRN_UAR_BF_STRIDE  0x200
 #define KRN_UAR_ARM        0x20
 
-/* Looks for mappings of the context that are new; called with each command until all are found. */
+/* Looks for new mappings of the context. Called with each command until all are found. */
 void krn_uar_find(uint32_t ctx);
-/* The context is closed, or its pages were unmapped. */
+/* Drops the pages of a context that is closed or whose pages were unmapped. */
 void krn_uar_unmapped(uint32_t ctx);
-/* After fork(), in the child. */
+/* Resets the registry in a child of fork(). */
 void krn_uar_forget(void);
 
-/* Whether the address lies in a UAR page; then which, and where. */
+/* Returns true if the address is in a UAR page, and sets the context, page and offset. */
 bool krn_uar_lookup(uintptr_t address, uint32_t *ctx, uint32_t *page, uint32_t *off);
 
-/* Installs the handler, or puts it back where a library replaced it. Trap mode. */
+/* Installs the handler of trap mode, or restores it after a library replaced it. */
 void krn_trap_arm(void);
 
 #endif /* KRN_UAR_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A register lies in up to three components, and a component whose bit is not set in the header is
- * all zero, whatever its bytes say. Where the components of AVX-512 begin differs between makes of
- * processors; CPUID leaf 13 tells.
+ * Vector registers in an XSAVE area. A register spans up to three components. A component whose bit
+ * is clear in the header is all zero, whatever its bytes. Offsets of the the AVX-512 components
+ * differ between processors; CPUID leaf 13 reports them.
  */
 #include "model/krn_vector.h"
 
@@ -15,12 +15,12 @@ enum {
 	XSAVE_YMM = 576,
 	COMPONENT_SSE = 1,
 	COMPONENT_AVX = 2,
-	COMPONENT_ZMM_HIGH = 6, /* the upper halves of registers 0 to 15 */
+	COMPONENT_ZMM_HIGH = 6, /* upper halves of registers 0 to 15 */
 	COMPONENT_ZMM_MORE = 7, /* registers 16 to 31 */
 	PARTS = 3,
 };
 
-/* Bytes of a register that lie together: 0..15, 16..31, 32..63. */
+/* Bounds of a register's parts: bytes 0..15, 16..31, 32..63. */
 static const uint32_t part_start[PARTS + 1] = { 0, 16, 32, 64 };
 
 struct place {

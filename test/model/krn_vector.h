@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The vector registers of a program that is held up: 32 of 64 bytes, in an XSAVE area in its
- * standard form, as the kernel's signal frames have it.
+ * Vector registers of a stopped program: 32 of 64 bytes, in an XSAVE area in its standard form, as
+ * in the kernel's signal frames.
  */
 #ifndef KRN_VECTOR_H
 #define KRN_VECTOR_H
@@ -9,11 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The low LEN bytes of a register. */
+/* Reads the low LEN bytes of a register. */
 void krn_vector_get(const void *area, uint32_t reg, void *to, uint32_t len);
 /*
- * Sets them; with zero_upper, all above becomes 0, as after a VEX or EVEX load. Below 16, 16 are
- * set.
+ * Sets the low LEN bytes; with zero_upper clears all above, as a VEX or EVEX load does. Lengths
+ * below 16 set 16 bytes.
  */
 void krn_vector_set(void *area, uint32_t reg, const void *from, uint32_t len, bool zero_upper);
 
