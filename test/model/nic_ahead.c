@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a driver risk that sends what a READ brings, without a fence?
+ * Payload gathered ahead of a READ: what a driver risks that sends the result of a READ without a
+ * fence.
  *
- * An adapter may gather the payload of a WQE before the answer of a READ or of an atomic operation
- * posted ahead of it has arrived; only a fence makes it wait. In poll mode half of the messages
- * that directly follow a READ without a fence are gathered ahead: their bytes are taken before the
- * READ is executed, and sent after it. Completions stay in order.
+ * An adapter may gather the payload of a WQE before the response of an earlier READ or atomic
+ * operation has arrived; only a fence makes it wait. In poll mode half of the messages that
+ * directly follow a READ without a fence are gathered ahead: their bytes are copied before the READ
+ * is executed, and sent after it. Completions stay in order.
  *
- * One message of a process at a time; it belongs to whoever claimed it by its QP number.
+ * A process gathers one message at a time; it belongs to the QP whose number claimed it.
  */
 #include "model/nic_priv.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do completions reach a program?
+ * Delivery of completions.
  *
  * Under cq->lock the CQE is written to the slot of the producer index, its last byte with release,
- * then the index moves on. A writer that dies between the two leaves a published CQE behind the
- * index: the next one who gets the lock sees it by its owner bit, notes for whom it is and moves
- * the index itself (nic_cq_repair).
+ * then the index is advanced. A writer that dies between the two leaves a published CQE behind the
+ * index. The next process to get the lock recognises it by its owner bit, records the completion
+ * for its queue and advances the index (nic_cq_repair).
  *
- * A CQ that was created for compressed CQEs holds back completions that can join a run until one
- * comes that cannot, or until the run of the send queue that caused them ends.
+ * A CQ created for compressed CQEs keeps completions that fit into a run until one does not fit, or
+ * until the run of the send queue that caused them ends.
  *
- * The consumer index is read from the doorbell record only to find overruns, as the adapter does.
+ * The consumer index is read from the doorbell record only to detect overruns, as in the adapter.
  */
 #include "model/nic_be.h"
 #include "model/nic_priv.h"
@@ -33,7 +33,7 @@ static bool nic_cq_owner(const struct mdl_cq *cq, uint32_t index)
 	return index & cq->cqe_cnt;
 }
 
-/* The receive WQE that this CQE completes is done, whoever dies from here on. */
+/* Records that the receive WQE of this CQE is complete, even if a process dies from here on. */
 static void nic_cq_told(const uint8_t *cqe64, uint8_t op)
 {
 	struct mdl_qp *qp;
@@ -63,7 +63,7 @@ static void nic_cq_lock(struct mdl_cq *cq)
 		nic_cq_repair(cq);
 }
 
-/* Locked, or null: it is gone, perhaps only since it was found. */
+/* Returns the CQ with its lock held, or null if it is gone, perhaps only since the lookup. */
 static struct mdl_cq *nic_cq_take(uint32_t cqn)
 {
 	struct mdl_cq *cq = mdl_cq_find(cqn);
@@ -77,7 +77,7 @@ static struct mdl_cq *nic_cq_take(uint32_t cqn)
 	return NULL;
 }
 
-/* CQEs that were written and that the program has not said to have read. */
+/* Returns the number of CQEs written that the program has not recorded as read. */
 static uint32_t nic_cq_unread(const struct mdl_cq *cq)
 {
 	return (cq->nic_pi - nic_record_get(mdl_at(cq->dbrec))) & NIC_CQ_INDEX;
@@ -120,14 +120,17 @@ static void nic_cq_event(struct mdl_cq *cq, bool solicited)
 	krn_cq_event(cq);
 }
 
-/* The mini CQEs are taken out of all slots before an array overwrites one of them. */
+/*
+ * Compresses a run. The mini CQEs are computed from all slots before an array overwrites one of
+ * them.
+ */
 static void nic_cq_compress(struct mdl_cq *cq, uint32_t first, uint32_t cnt, bool requester)
 {
 	uint8_t mini[NIC_CQ_HELD_MAX][NIC_MINI_BYTES];
 
 	for (uint32_t k = 0; k < cnt; k++)
 		nic_mini_encode(mini[k], nic_cq_slot64(cq, first + k), requester);
-	for (uint32_t k = 1; k < cnt; k++) /* holes: software may find anything there */
+	for (uint32_t k = 1; k < cnt; k++) /* holes: their contents are undefined for software */
 		memset(nic_cq_slot64(cq, first + k), 0xa5, NIC_CQE_BYTES - 1);
 	for (uint32_t k = 0; k < cnt; k++) {
 		uint32_t byte, slot = nic_mini_place(k, &byte);
@@ -179,7 +182,7 @@ static void nic_cq_hold(struct mdl_cq *cq, uint8_t op_own)
 	cq->nic_pi++;
 }
 
-/* Poll mode: the rest of a CQE is there for a while before its last byte is. */
+/* Poll mode: delays the last byte of a CQE after the rest of it. */
 static void nic_cq_linger(void)
 {
 	uint64_t until;
@@ -286,7 +289,8 @@ void nic_cq_arm(const uint8_t *bytes)
 	struct mdl_cq *cq = mdl_cq_find(cqn);
 
 	if (!cq || !mdl_table_is_own(cq)) {
-		if (mdl_self.config.mode != MDL_MODE_POLL) /* there it may be gone since */
+		/* poll mode: the CQ may be gone since the store */
+		if (mdl_self.config.mode != MDL_MODE_POLL)
 			nic_blame(mdl_self.slot,
 				  "CQ 0x%x was armed, but this process has no such CQ.", cqn);
 		return;
@@ -297,7 +301,7 @@ void nic_cq_arm(const uint8_t *bytes)
 	nic_cq_arm_word(cqn, word);
 }
 
-/* The record of a CQ whose arming was overwritten by another's has a new word. */
+/* Checks the arm record of a CQ whose arm write may have been overwritten by another CQ's. */
 void nic_cq_recheck(struct mdl_cq *cq)
 {
 	uint32_t word = nic_record_get((uint32_t *)mdl_at(cq->dbrec) + 1);
@@ -306,7 +310,7 @@ void nic_cq_recheck(struct mdl_cq *cq)
 		nic_cq_arm_word(cq->number, word);
 }
 
-/* No word was seen yet; 0 is one. */
+/* Initialises the arm word to a value that no record has; 0 is a valid word. */
 void nic_cq_create(struct mdl_cq *cq)
 {
 	nic_cq_priv(cq)->arm_word = ~0u;
@@ -314,7 +318,7 @@ void nic_cq_create(struct mdl_cq *cq)
 }
 
 /*
- * Libraries copy what they find in the old buffer up to the resize CQE into the new one, one place
+ * Libraries copy the CQEs of the old buffer before the resize CQE into the new one, one slot
  * further on, as the resize CQE counts as a completion.
  */
 void nic_cq_resize(struct mdl_cq *cq, uint64_t old_buf, uint32_t old_cnt, uint32_t old_size)

@@ -2,7 +2,7 @@
 #include "nic_be.h"
 #include "nic_cqe.h"
 
-/* Bytes that the device leaves undefined: nothing may rely on their being 0. */
+/* Value of bytes that the device leaves undefined, so that software cannot rely on 0. */
 enum { NIC_CQE_UNDEFINED = 0xa5 };
 
 static void nic_cqe_scatter(uint8_t *slot, uint32_t size, const struct nic_cqe *cqe)

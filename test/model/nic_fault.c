@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which faults were ordered, and does one strike now?
+ * Fault plan: parsing, and the decision whether a fault occurs now.
  *
  * A plan is words with numbers, separated by commas:
  *
- *	drop=P dup=P late=P corrupt=P	of 1000 datagrams, so many are dropped, sent twice, overtaken by
+ *	drop=P dup=P late=P corrupt=P	number of 1000 datagrams that are dropped, sent twice, overtaken by
  *					the next ones, changed by one bit
- *	rnr=P		of 1000 messages that need a receive WQE, so many find none (each try counts)
+ *	rnr=P		of 1000 messages that need a receive WQE, the number that find none (each try counts)
  *	break=N		every QP breaks at its N-th WQE (local QP operation error)
  *	breakqp=N	only the QP whose number is N does
  *	down=A-B	from A to B milliseconds after the process attached, its link is down
@@ -188,7 +188,7 @@ uint64_t nic_fault_due(uint64_t now)
 	uint64_t since, due = UINT64_MAX;
 
 	nic_fault_ready();
-	/* The plan may have begun a moment after `now` was taken. */
+	/* The plan may have begun shortly after `now` was read. */
 	since = now > nic_plan.start_ns ? now - nic_plan.start_ns : 0;
 	for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++)
 		if (at[i] != UINT64_MAX && at[i] > since && nic_plan.start_ns + at[i] < due)

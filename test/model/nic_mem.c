@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * May this memory be touched, and how do bytes get from here to there?
+ * Access checks and copies of memory.
  *
- * A key grants access to a range of one process in one protection domain. Nothing is copied before
- * every piece of both sides was checked, so that a refused message leaves memory as it was.
+ * A key grants access to a range of one process in one protection domain. No byte is copied before
+ * every piece of both sides was checked, so that a refused message leaves memory unchanged.
  *
- * Atomic operations are atomic among all that go through the model (one holder at a time) and,
- * where the memory can be mapped here, towards the processors too.
+ * Atomic operations are atomic among all operations of the model (one owner of the lock at a time)
+ * and, if the memory can be mapped here, towards the processors too.
  */
 #include "model/nic_priv.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which queue pairs and completion queues does this process have?
+ * Queue pairs and completion queues of this process.
  *
- * Lists of indices, so that nobody walks the tables of the fabric for the few that are one's own. A
- * slot is taken and freed by compare and swap, because objects are created by any thread; a visitor
- * may see an object that is just going and looks at its number under its lock.
+ * Lists of indices, so that no thread walks the fabric's tables for the few objects of its process.
+ * A slot is taken and freed by compare and swap, because any thread creates objects. A callback may
+ * get an object that is being destroyed, and checks its number under its lock.
  */
 #include "model/nic_priv.h"
 
@@ -49,14 +49,14 @@ void nic_own_remove_qp(struct mdl_qp *qp)
 			__atomic_store_n(&nic_own_qp[i], 0, __ATOMIC_RELEASE);
 }
 
-/* Also one that has no number yet. */
+/* Counts CQs without a number yet as well. */
 static bool nic_own_is_taken(const struct mdl_cq *cq)
 {
 	return __atomic_load_n(&cq->claimed, __ATOMIC_ACQUIRE) &&
 	       nic_is_ours(__atomic_load_n(&cq->proc, __ATOMIC_RELAXED));
 }
 
-/* The border says nothing when a CQ goes: entries of those that are gone are dropped here. */
+/* Drops the entries of CQs that are gone, as the border does not report their destruction. */
 static void nic_own_drop_cqs(void)
 {
 	uint32_t end = __atomic_load_n(&nic_own_cq_end, __ATOMIC_ACQUIRE);

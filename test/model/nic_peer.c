@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who answers?
+ * Lookup of the responder.
  *
  * A packet reaches the QP whose number it names, on the node that its address names, if that QP is
- * ready to receive and, for a connected one, expects exactly this sender: its number and its first
- * PSN. Everything else is silence, as on a real wire: the requester finds out by its timeout.
+ * ready to receive. A connected QP must also expect this sender: its number and its first PSN.
+ * Otherwise there is no reply, as on a real wire: the requester detects it by its timeout.
  */
 #include "model/nic_priv.h"
 
@@ -63,7 +63,7 @@ void nic_peer_unlock(struct mdl_qp *peer)
 	mdl_unlock(&peer->rq_lock);
 }
 
-/* Its send queue is its own process's to flush: this one may not take a second sq_lock. */
+/* The peer's own process flushes its send queue, as this thread may not take a second sq_lock. */
 void nic_peer_break(struct mdl_qp *peer, uint32_t event)
 {
 	__atomic_store_n(&peer->state, MDL_QPS_ERR, __ATOMIC_RELEASE);

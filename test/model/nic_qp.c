@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What do the states of a queue pair do to the work in it?
+ * States of a queue pair.
  *
- * RESET forgets it. ERR completes it with flush errors, send and receive WQEs alike, also those
- * that are posted later: receive WQEs ring no doorbell, so a QP in error is looked at by
- * nic_service() until it leaves that state. SQE (UC, UD) flushes the send queue only. SQD leaves
- * what was not begun.
+ * RESET discards its work. ERR completes it with flush errors, send and receive WQEs alike,
+ * including those posted later: receive WQEs ring no doorbell, so nic_service() checks a QP in
+ * error until it leaves that state. SQE (UC, UD) flushes the send queue only. SQD leaves WQEs that
+ * were not begun.
  *
  * Flushing waits for room in the CQ instead of overrunning it.
  */
@@ -23,7 +23,7 @@ enum nic_transport nic_qp_transport(const struct mdl_qp *qp)
 	return qp->type == MDL_QPT_UD ? NIC_UD : qp->type == MDL_QPT_UC ? NIC_UC : NIC_RC;
 }
 
-/* Under the lock nothing is half done, unless its last holder died. */
+/* Repairs the state that the last owner of the lock left, if it died. */
 static void nic_qp_repair(struct mdl_qp *qp)
 {
 	if (nic_qp_priv(qp)->taken || nic_qp_priv(qp)->completing)
@@ -57,7 +57,7 @@ static bool nic_qp_flush_send(struct mdl_qp *qp)
 	return true;
 }
 
-/* In error, whatever the SQ was waiting for is over. */
+/* An error ends all waits of the SQ. */
 void nic_qp_flush(struct mdl_qp *qp)
 {
 	nic_ahead_drop(qp);
@@ -136,7 +136,7 @@ void nic_attach(void)
 {
 }
 
-/* Its peers find out by their timeouts, as on a real wire. */
+/* Does nothing: peers detect the death by their timeouts, as on a real wire. */
 void nic_proc_died(uint32_t slot)
 {
 	(void)slot;

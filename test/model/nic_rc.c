@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What happens when a WQE of a connected queue pair is executed?
+ * Execution of a WQE of a connected queue pair.
  *
- * First the requester's own side is checked, then the responder is found and locked, then its side
- * is checked, then bytes move, then it gets its completion: nothing has changed anywhere when an
- * operation is refused. RC reports what the responder found and both ends break; UC drops the
- * message and goes on.
+ * The requester's side is checked, the responder is found and locked, its side is checked, bytes
+ * are copied, then the completion is written. A refused operation has no effect. RC reports the
+ * responder's error and both ends break; UC drops the message and continues.
  *
- * A responder that is not ready (RNR) is found out before bytes are written, also for WRITE_IMM.
+ * A responder that is not ready (RNR) is detected before bytes are written, also for WRITE_IMM.
  */
 #include "model/nic_priv.h"
 
@@ -17,7 +16,7 @@
 enum {
 	NIC_EVENT_QP_REQ_ERR = 2,
 	NIC_EVENT_QP_ACCESS_ERR = 3,
-	NIC_FLAG_SCATTER_CQE = 1 << 1, /* of CREATE_QP */
+	NIC_FLAG_SCATTER_CQE = 1 << 1, /* flag of CREATE_QP */
 	NIC_FLAG_ALLOW_SCATTER_CQE = 1 << 8,
 	NIC_VENDOR_LOCAL_PROT = 0x52,
 	NIC_VENDOR_LENGTH = 0x68,
@@ -36,7 +35,7 @@ static enum nic_outcome nic_rc_fail(struct nic_result *result, uint8_t syndrome,
 	return NIC_FAILED;
 }
 
-/* The responder says no. */
+/* Breaks the responder and refuses the operation. */
 static enum nic_outcome nic_rc_refuse(struct mdl_qp *peer, struct nic_result *result,
 				      uint8_t syndrome, uint8_t vendor, uint32_t event)
 {
@@ -48,7 +47,7 @@ static enum nic_outcome nic_rc_refuse(struct mdl_qp *peer, struct nic_result *re
 	return nic_rc_fail(result, syndrome, vendor);
 }
 
-/* A copy went wrong: the owner of the memory died, or unmapped it after it was registered. */
+/* Handles a failed copy: the owner of the memory died, or unmapped it after registration. */
 static enum nic_outcome nic_rc_copy_failed(struct mdl_qp *peer, struct nic_result *result, int rc)
 {
 	nic_recv_repair(peer);
@@ -76,7 +75,7 @@ static uint32_t nic_rc_cqe_room(uint32_t cqn)
 	return cq && cq->cqe_size == 128 ? 64 : 32;
 }
 
-/* The receive itself failed: its owner gets the reason, the sender another one. */
+/* Handles a failed receive: the receiver and the sender get different errors. */
 static enum nic_outcome nic_rc_bad_receive(struct mdl_qp *peer, const struct nic_taken *taken,
 					   struct nic_result *result, uint8_t syndrome,
 					   uint8_t vendor, uint8_t answer)
@@ -176,7 +175,7 @@ static enum nic_outcome nic_rc_send(struct mdl_qp *qp, struct mdl_qp *peer,
 	return nic_rc_deliver(qp, peer, wqe, from, &taken, result);
 }
 
-/* The remote range, or null: refused. */
+/* Returns the region of the remote range, or null if access is refused. */
 static const struct mdl_mr *nic_rc_remote(const struct mdl_qp *peer, const struct nic_wqe *wqe,
 					  uint64_t len, uint32_t access)
 {
@@ -221,8 +220,8 @@ static enum nic_outcome nic_rc_write(struct mdl_qp *qp, struct mdl_qp *peer,
 }
 
 /*
- * Where the answer of a READ or of an atomic operation goes: memory, or the CQE where that was
- * asked for.
+ * Selects the target of the response of a READ or an atomic operation: memory, or the CQE if the QP
+ * requires that.
  */
 static bool nic_rc_answer_in_cqe(const struct mdl_qp *qp, const struct nic_wqe *wqe)
 {
@@ -320,7 +319,7 @@ static enum nic_outcome nic_rc_respond(struct mdl_qp *qp, struct mdl_qp *peer,
 	case NIC_OP_READ: return nic_rc_read(qp, peer, wqe, local, result);
 	case NIC_OP_CAS:
 	case NIC_OP_FETCH_ADD: return nic_rc_atomic(qp, peer, wqe, local, result);
-	default: /* SEND_INVAL: no region of the model can be invalidated */
+	default: /* SEND_INVAL: the model has no region that can be invalidated */
 		return nic_rc_refuse(peer, result, NIC_SYN_REMOTE_INVALID, NIC_VENDOR_INVALID,
 				     NIC_EVENT_QP_REQ_ERR);
 	}

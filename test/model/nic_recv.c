@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which receive WQE does a message get, and what becomes of it if its taker dies?
+ * Assignment of receive WQEs to messages, and recovery if the taker dies.
  *
- * A receive queue is counted: the record says how many were ever posted, nic_rq_ci how many were
- * completed. A shared receive queue is a list: its head and count change in one store. The taker
- * notes in the QP what it has taken and that it begins to write the completion; that it is written
- * is noted under the lock of the CQ, if need be by whoever takes that over. Who gets a dead one's
- * rq_lock then goes on behind the completion or gives the WQE to the next message
- * (nic_recv_repair): none is lost and none completed twice, however much later that is.
+ * A receive queue is counted: the record counts the WQEs posted, nic_rq_ci the WQEs completed. A
+ * shared receive queue is a list: its head and count change in one store. The taker records in the
+ * QP which WQE it has taken and that it begins to write the completion. The end of the write is
+ * recorded under the lock of the CQ, by the process that takes the lock over if the writer died.
+ * The next owner of a dead taker's rq_lock continues after the completion or gives the WQE to the
+ * next message (nic_recv_repair). So no WQE is lost and none is completed twice, however late the
+ * recovery.
  */
 #include "model/nic_be.h"
 #include "model/nic_priv.h"
@@ -18,7 +19,7 @@ enum {
 	NIC_VENDOR_FLUSH = 0xf9,
 };
 
-/* Both kinds of queues count in 16 bits; what is above is reserved. */
+/* Checks a record of either kind of queue. Both count in 16 bits; the bits above are reserved. */
 static void nic_recv_check_record(uint32_t proc, const char *what, uint32_t number, uint32_t record)
 {
 	if (record >> 16)

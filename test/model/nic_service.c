@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What waits for time, and who goes on with it?
+ * Work that waits for time.
  *
- * The service thread of each process calls nic_service(), which looks at that process's own QPs:
- * those that wait (RNR, no answer, a doorbell that poll mode looks at late, a datagram held back),
- * those in error whose queues may get more WQEs to flush, and, as a diagnosis, those whose doorbell
- * record moved without a doorbell.
+ * The service thread of each process calls nic_service(), which checks that process's own QPs:
+ * those that wait (RNR, no reply, a doorbell that poll mode processes late, a delayed datagram),
+ * those in error whose queues may get more WQEs to flush, and those whose doorbell record advanced
+ * without a doorbell.
  *
- * It is also where a process hears that it broke a rule in the sight of another one (nic_blame):
- * the one that noticed goes on, the one that did it ends.
+ * It also ends a process whose broken rule another process detected (nic_blame). The process that
+ * detected it continues.
  */
 #include "model/nic_be.h"
 #include "model/nic_priv.h"
@@ -59,8 +59,8 @@ static uint64_t nic_service_earlier(uint64_t a, uint64_t b)
 }
 
 /*
- * A record that stays ahead of the doorbells: the driver forgot one, or holds it back too long.
- * Seen several times, because the process may have been stopped between the two.
+ * Reports a record that stays ahead of the doorbells: the driver omitted a doorbell or delays it
+ * too long. Requires several checks, because the process may have been stopped between the two.
  */
 static uint64_t nic_service_record(struct mdl_qp *qp, uint64_t now)
 {
@@ -120,7 +120,7 @@ static uint64_t nic_service_stalled(struct mdl_qp *qp, uint64_t now)
 	return next;
 }
 
-/* What nic_service() is at: one thread of a process calls it. */
+/* Time and result of the current nic_service(), which one thread of a process calls. */
 static uint64_t nic_service_now, nic_service_next;
 
 static void nic_service_qp(struct mdl_qp *qp, const struct nic_register *unused)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How is a send queue worked off?
+ * Execution of a send queue.
  *
- * From nic_sq_ci to nic_sq_pi, one WQE after the other, each fetched when its turn comes. A WQE is
- * executed at once and whole; it either is done, breaks the QP, or waits (its responder is not
- * ready or does not answer) and is tried again by nic_service(). Its figures are counted when it is
- * done.
+ * WQEs from nic_sq_ci to nic_sq_pi are fetched and executed one after the other, each completely. A
+ * WQE is done, breaks the QP, or waits (its responder is not ready or does not reply) and is
+ * retried by nic_service(). Its figures are counted when it is done.
  *
- * The rules of a send queue are checked here, on each WQE: index continuity, QP number, and that
- * the record covers the whole of it. Who breaks one is told and ends.
+ * The rules of a send queue are checked here for each WQE: index continuity, QP number, and that
+ * the record covers all of it. A process that breaks one ends with a message.
  */
 #include "model/nic_priv.h"
 
@@ -52,7 +51,7 @@ static void nic_sq_release(struct mdl_qp *qp)
 	nic_sq_touch(qp, 0);
 }
 
-/* Blocks of a WQE that came with a BlueFlame write need not be read from memory. */
+/* Counts the fetches of a WQE. Blocks that came with a BlueFlame write are not read from memory. */
 static uint32_t nic_sq_fetched(const struct mdl_qp *qp, const struct nic_wqe *wqe)
 {
 	const struct nic_qp_priv *priv = nic_qp_priv((struct mdl_qp *)qp);
@@ -99,7 +98,7 @@ static void nic_sq_advance(struct mdl_qp *qp, const struct nic_wqe *wqe)
 	qp->nic_sq_ci += wqe->blocks;
 }
 
-/* WQE stands at block AT of the queue, counted for ever. */
+/* Checks the WQE at block AT of the queue, counted since creation. */
 static void nic_sq_check(const struct mdl_qp *qp, uint32_t at, const struct nic_wqe *wqe)
 {
 	uint32_t left = qp->nic_sq_pi - at;
@@ -148,7 +147,7 @@ static void nic_sq_not_ready(struct mdl_qp *qp, const struct nic_wqe *wqe,
 		    mdl_now_ns() + nic_rnr_10us[result->rnr_timer & 31] * 10000ull);
 }
 
-/* Retries are not played one by one: what counts is that they end when the last timeout is over. */
+/* Waits for the last timeout. Single retries are not modelled, only the time at which they end. */
 static void nic_sq_lost(struct mdl_qp *qp, const struct nic_wqe *wqe, struct nic_result *result)
 {
 	uint64_t timeout = qp->timeout ? 4096ull << (qp->timeout & 31) : 0;
@@ -204,7 +203,7 @@ static void nic_sq_decode(struct mdl_qp *qp, uint32_t at, uint8_t *bytes, struct
 			  wrong);
 }
 
-/* The WQE behind this READ, if there is one, may lose the race that a fence would have won. */
+/* Gathers the payload of the WQE behind this READ, if there is one, as a missing fence permits. */
 static void nic_sq_look_ahead(struct mdl_qp *qp, const struct nic_wqe *wqe)
 {
 	uint8_t bytes[NIC_WQE_MAX_BYTES + 48];
@@ -244,7 +243,10 @@ static void nic_sq_one(struct mdl_qp *qp)
 	}
 }
 
-/* In poll mode the adapter now and then leaves a queue for others in the middle of a list. */
+/*
+ * Suspends a queue in the middle of a list now and then in poll mode, as an adapter that serves
+ * other queues does.
+ */
 static void nic_sq_pause(struct mdl_qp *qp)
 {
 	if (mdl_self.config.mode == MDL_MODE_POLL && (nic_random() & 31) == 0)

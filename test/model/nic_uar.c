@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Somebody wrote to a UAR page: what does that mean, and was it allowed?
+ * Decoding and checking of writes to a UAR page.
  *
- * A doorbell names its QP by the control segment it carries, but how far to go is said by the
- * doorbell record alone. In the modes that see each doorbell as it happens, all of it is checked:
- * the register belongs to the QP, the record was written first and ends where the doorbell's WQE
- * ends, the bytes are those that lie in the send queue, a BlueFlame copy is whole WQEs within half
- * a register, and no WQE that is not reported complete was overwritten.
+ * A doorbell names its QP by its control segment, but the doorbell record alone gives the end of
+ * the work. In the modes that see each doorbell as it happens, all of it is checked. The register
+ * belongs to the QP. The record was written first and ends at the end of the doorbell's WQE. The
+ * bytes are those in the send queue. A BlueFlame copy is whole WQEs within half a register. No WQE
+ * without a reported completion was overwritten.
  *
- * In poll mode doorbells merge, and by the time one is seen the queue may have moved on: only the
+ * In poll mode doorbells merge, and the queue may have advanced by the time one is seen: only the
  * record is read, perhaps late.
  */
 #include "model/nic_be.h"
@@ -20,7 +20,7 @@ enum {
 	NIC_UAR_ARM = 0x20,
 	NIC_UAR_REGISTERS = 0x800,
 	NIC_UAR_HALF = 0x100,
-	NIC_POLL_LATE_IN_8 = 3, /* of 8 doorbells, how many are looked at late */
+	NIC_POLL_LATE_IN_8 = 3, /* of 8 doorbells, the number processed late */
 	NIC_POLL_LATE_NS = 60000,
 };
 
@@ -105,7 +105,7 @@ static void nic_uar_check_bytes(struct mdl_qp *qp, const uint8_t *bytes, uint32_
 	}
 }
 
-/* The last of the WQEs that a BlueFlame copy carries; they must fill it. */
+/* Finds the last WQE of a BlueFlame copy. The WQEs must fill the copy. */
 static void nic_uar_walk(const struct mdl_qp *qp, const uint8_t *bytes, uint32_t len,
 			 struct nic_wqe *last)
 {
@@ -181,7 +181,7 @@ static void nic_uar_count(struct mdl_qp *qp, const uint8_t *bytes, uint32_t len)
 	priv->bf_blocks = len / NIC_WQE_BLOCK;
 }
 
-/* The record has a new value: so far the queue goes. */
+/* Extends the queue up to a new value of the record. */
 static bool nic_uar_extend(struct mdl_qp *qp, uint16_t record)
 {
 	uint16_t more = record - (uint16_t)qp->nic_sq_pi;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What happens to a datagram?
+ * Execution of datagrams.
  *
- * It is one packet; its send completes whether or not anybody takes it. At the receiver it needs 40
- * bytes more than it has: the routing header, if there is one, goes to the first 40 bytes, the
- * message behind them. Without a header those 40 bytes are left as they were.
+ * A datagram is one packet; its send completes whether or not a QP receives it. The receive buffer
+ * needs 40 bytes more than the message: the routing header, if there is one, goes to the first 40
+ * bytes, the message behind them. Without a header those 40 bytes are unchanged.
  *
- * A datagram that is to come late or out of order (nic_fault.c) waits in a buffer of this process.
+ * A datagram that a fault delays or reorders (nic_fault.c) waits in a buffer of this process.
  */
 #include "model/nic_be.h"
 #include "model/nic_priv.h"
@@ -18,7 +18,7 @@ enum {
 	NIC_GRH = 40,
 	NIC_QPN_MULTICAST = 0xffffff,
 	NIC_QKEY_OF_QP = 0x80000000u,
-	NIC_ROCE_UDP = 8, /* what the SL of a RoCE datagram's CQE says */
+	NIC_ROCE_UDP = 8, /* value in the SL field of a RoCE datagram's CQE */
 	NIC_ROCE_IPV6 = 1,
 	NIC_ROCE_IPV4 = 2,
 	NIC_VENDOR_UD_LENGTH = 0x68,
@@ -110,7 +110,7 @@ static struct mdl_qp *nic_ud_find(const struct mdl_qp *from, const struct nic_av
 	return NULL;
 }
 
-/* The receive cannot hold it or may not be written: the receiver breaks, the sender never knows. */
+/* Breaks a receiver whose receive WQE is too small or not writable. The sender gets no error. */
 static void nic_ud_bad_receive(struct mdl_qp *peer, const struct nic_taken *taken, uint8_t syndrome,
 			       uint8_t vendor)
 {
@@ -164,7 +164,7 @@ static void nic_ud_fill(struct mdl_qp *from, struct mdl_qp *peer, const struct n
 	nic_recv_complete(peer, taken, &cqe);
 }
 
-/* RoCE has always a GRH. */
+/* Returns the index of the source GID. RoCE always has a GRH. */
 static int nic_ud_sgid_index(const struct nic_av *av)
 {
 	return av->grh || mdl_self.seg->link == MDL_LINK_ROCE ? av->sgid_index : -1;
@@ -190,7 +190,7 @@ static void nic_ud_deliver(struct mdl_qp *from, const struct nic_wqe *wqe,
 	nic_peer_unlock(peer);
 }
 
-/* One datagram that was held back, by the faults' order. Under the sq_lock of its QP. */
+/* Datagram delayed by a fault. Under the sq_lock of its QP. */
 static struct nic_late {
 	uint32_t qpn;
 	uint32_t opcode;
@@ -215,7 +215,7 @@ static void nic_ud_late_send(struct mdl_qp *from, struct nic_late *late)
 	__atomic_store_n(&late->qpn, 0, __ATOMIC_RELEASE);
 }
 
-/* What this QP held back comes now: behind the datagram that overtook it. */
+/* Delivers the QP's delayed datagram behind the one that overtook it. */
 void nic_ud_late_flush(struct mdl_qp *from)
 {
 	for (uint32_t i = 0; i < NIC_UD_LATE_MAX; i++)

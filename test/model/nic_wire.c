@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a message cost on the wire?
+ * Bytes and packets of a message on the wire.
  *
- * Packets of the path MTU, each with its headers, its payload filled up to 4 bytes and the
- * invariant CRC. Link-level framing (the variant CRC of InfiniBand, preamble and FCS of Ethernet)
- * and acknowledge packets are left out of the bytes; acknowledges have a counter.
+ * Packets have the path MTU, each with its headers, its payload padded to 4 bytes and the invariant
+ * CRC. Link-level framing (the variant CRC of InfiniBand, preamble and FCS of Ethernet) and
+ * acknowledge packets are not in the bytes; acknowledges have a counter.
  */
 #include "model/nic_priv.h"
 
@@ -41,7 +41,7 @@ uint64_t nic_wire_packets(uint64_t len, uint32_t mtu)
 	return len ? (len + mtu - 1) / mtu : 1;
 }
 
-/* An address of IPv4 looks like ::ffff:a.b.c.d. */
+/* Returns true for an IPv4 address, which has the form ::ffff:a.b.c.d. */
 static bool nic_wire_is_ipv4(const uint8_t gid[16])
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };

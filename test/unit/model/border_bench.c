@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The bench: the NIC that takes notes, and a driver's side of the commands. */
+/* Bench of the kernel border: the recording NIC, and a driver's side of the commands. */
 #include "unit/model/border_bench.h"
 
 #include "model/krn_cmd.h"

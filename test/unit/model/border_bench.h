@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A bench for the kernel border: a fabric of the test's own, uverbs commands as libibverbs writes
- * them, and a NIC that only notes what it is told.
+ * Bench for the kernel border: a fabric of the test, uverbs commands as libibverbs writes them, and
+ * a NIC that only records its calls.
  */
 #ifndef BORDER_BENCH_H
 #define BORDER_BENCH_H
@@ -14,10 +14,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What the NIC was told. */
+/* Calls that the NIC received. */
 struct border_notes {
 	uint32_t writes;         /* calls of nic_uar_write() */
-	uint32_t off, len, page; /* of the last one */
+	uint32_t off, len, page; /* arguments of the last call */
 	unsigned char bytes[256];
 	uint32_t created, destroyed, modified, resized;
 };
@@ -27,24 +27,24 @@ extern struct border_notes notes;
 void border_setup(void);
 void border_teardown(void);
 
-/* Opens a device context, as far as GET_CONTEXT; its index. */
+/* Opens a device context up to GET_CONTEXT. Returns its index. */
 uint32_t border_open(void);
 /* Maps a UAR page of the context as libmlx5 does. */
 char *border_map_uar(uint32_t ctx, uint32_t page);
 
 /*
  * Writes a legacy command: the core struct (its response address is filled in), the driver's data,
- * room for both responses. Returns what write() would.
+ * space for both responses. Returns the result of write().
  */
 ssize_t border_command(uint32_t ctx, uint32_t number, void *core, size_t core_len, const void *drv,
 		       size_t drv_len, void *resp, size_t resp_len);
 
-/* Objects as libmlx5 makes them, on zeroed pages of the test's own. */
+/* Create objects as libmlx5 does, on zeroed pages of the test. */
 uint32_t border_pd(uint32_t ctx);
 uint32_t border_cq(uint32_t ctx, uint32_t cqe);
-/* Its queues have 4 receive WQEs of 64 bytes and 8 send blocks. 0: refused. */
+/* Creates a QP with 4 receive WQEs of 64 bytes and 8 send blocks. Returns 0 if refused. */
 uint32_t border_qp(uint32_t ctx, uint32_t pd, uint32_t cq, uint32_t type);
-/* Pages that belong to nobody else. */
+/* Allocates pages that no other object uses. */
 char *border_pages(size_t pages);
 
 #endif /* BORDER_BENCH_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a program that breaks a rule of the device end with the sentence that teaches it?
+ * Check that a program that breaks a rule of the device ends with the right message.
  *
- * For tests with .signal = SIGABRT: broken_rule_expect(sentence) first. The test passes if the
- * model then ends it with a line "RULE BROKEN" that holds the sentence; another line, or none,
- * fails it.
+ * For tests with .signal = SIGABRT: call broken_rule_expect(sentence) first. The test passes if the
+ * model then ends it with a line "RULE BROKEN" that contains the sentence. It fails with another
+ * line or none.
  */
 #ifndef UNIT_MODEL_BROKEN_RULE_H
 #define UNIT_MODEL_BROKEN_RULE_H
@@ -19,7 +19,9 @@
 static const char *broken_rule_sentence;
 static int broken_rule_said, broken_rule_stderr;
 
-/* After it returns abort() ends the test, by the signal that the test expects. */
+/*
+ * Checks the message. After its return abort() ends the test by the signal that the test expects.
+ */
 static void broken_rule_aborted(int signal)
 {
 	static char line[2048];

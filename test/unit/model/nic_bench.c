@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The bench: objects, the border's calls, a driver's side. */
+/* Bench of the NIC: objects, the border's calls, a driver's side. */
 #include "unit/model/nic_bench.h"
 
 #include "model/mdl_table.h"
@@ -14,7 +14,7 @@ enum { BENCH_ARENA = 1 << 20, BENCH_PD = 7 };
 
 struct bench bench;
 
-/* What a driver keeps of its queues, by index in the tables. */
+/* A driver's state of its queues, by index in the tables. */
 static struct {
 	uint32_t post, last, rq_post;
 } bench_sw[MDL_QP_MAX];

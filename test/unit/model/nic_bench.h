@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A bench for the device model's NIC: a fabric of one process in private memory, with the kernel
- * border replaced by what notes down its calls. Work requests are written and completions read by
- * plain code of its own, at offsets of the programmer's manual.
+ * Bench for the device model's NIC: a fabric of one process in private memory, with the kernel
+ * border replaced by functions that record their calls. Plain code of the bench writes work
+ * requests and reads completions, at offsets of the programmer's manual.
  */
 #ifndef UNIT_MODEL_NIC_BENCH_H
 #define UNIT_MODEL_NIC_BENCH_H
@@ -12,15 +12,15 @@
 #define BENCH_BUF 16384
 
 struct bench {
-	uint8_t *buf; /* BENCH_BUF bytes, all of it registered with every right */
-	uint32_t key; /* of that region */
+	uint8_t *buf; /* BENCH_BUF bytes, registered with all access rights */
+	uint32_t key; /* key of that region */
 	uint32_t cq_events, async_cnt, async_last, wakes;
-	uint64_t next; /* where the next queue goes */
+	uint64_t next; /* address of the next queue */
 };
 
 extern struct bench bench;
 
-/* One work request as a driver sees it. */
+/* Work request as a driver sees it. */
 struct bench_wr {
 	uint8_t opcode;
 	uint8_t flags; /* byte 11 of the control segment */
@@ -42,14 +42,14 @@ void bench_open(void);
 struct mdl_cq *bench_cq(uint32_t cnt, uint32_t size);
 struct mdl_srq *bench_srq(uint32_t cnt);
 /*
- * In RTS, with `depth` send blocks and as many receive WQEs of one segment (none where srq is
- * given).
+ * Creates a QP in RTS with `depth` send blocks and as many receive WQEs of one segment (none if srq
+ * is given).
  */
 struct mdl_qp *bench_qp(uint32_t type, struct mdl_cq *cq, struct mdl_srq *srq, uint32_t depth);
 void bench_connect(struct mdl_qp *a, struct mdl_qp *b);
 uint32_t bench_mr(void *addr, uint64_t len, uint32_t access);
 
-/* Writes a WQE behind the last one; returns its blocks. Then the record; then the doorbell. */
+/* Write a WQE behind the last one and return its blocks; write the record; ring the doorbell. */
 uint32_t bench_put(struct mdl_qp *qp, const struct bench_wr *wr);
 void bench_record(struct mdl_qp *qp);
 void bench_ring(struct mdl_qp *qp);
@@ -60,7 +60,7 @@ void bench_srq_recv(struct mdl_srq *srq, uint32_t index, uint32_t next, const vo
 		    uint32_t len);
 void bench_arm(struct mdl_cq *cq, uint32_t ci, bool solicited);
 
-/* The next CQE's 64 bytes (in its slot), or null. Moves the consumer record. */
+/* Returns the next CQE's 64 bytes (in its slot), or null. Advances the consumer record. */
 const uint8_t *bench_poll(struct mdl_cq *cq);
 static inline uint8_t bench_op(const uint8_t *cqe)
 {

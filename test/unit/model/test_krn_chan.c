@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Do events arrive in order, once each, and does poll() say so? */
+/* Tests of event channels: events arrive in order, once each, and poll() reports them. */
 #include "unit/model/border_bench.h"
 
 #include "model/krn_chan.h"
@@ -29,8 +29,8 @@ static int open_chan(enum krn_chan_kind kind, uint32_t *index)
 }
 
 /*
- * More than a socket holds datagrams: they arrive all the same, and the descriptor is readable as
- * long.
+ * Raises more events than a socket holds datagrams. All arrive, and the descriptor stays readable
+ * until then.
  */
 Test(krn_chan, more_events_than_a_socket_holds)
 {
@@ -82,7 +82,7 @@ Test(krn_chan, events_of_an_object_that_goes_are_not_read)
 	cr_expect_eq(krn_chan_read(fd, index, &element, sizeof(element)), -EAGAIN);
 }
 
-/* DESTROY_CQ reports what was read, so that libibverbs waits for nothing that never comes. */
+/* DESTROY_CQ reports the events that were read, so that libibverbs waits for no other. */
 Test(krn_chan, a_cq_counts_the_events_that_were_read)
 {
 	uint32_t ctx = border_open(), number = border_cq(ctx, 15), index;
@@ -106,7 +106,7 @@ Test(krn_chan, a_cq_counts_the_events_that_were_read)
 	cr_expect_eq(resp.async_events_reported, 0);
 }
 
-/* ... nor for those that found no room. */
+/* Events that did not fit are not counted either. */
 Test(krn_chan, an_event_that_found_no_room_is_none)
 {
 	uint32_t ctx = border_open(), number = border_cq(ctx, 15), index;
@@ -130,10 +130,7 @@ Test(krn_chan, an_event_that_found_no_room_is_none)
 	cr_expect_eq(resp.async_events_reported, 0);
 }
 
-/*
- * The place of a channel that is gone belongs to the next one, whatever is done with the old
- * number.
- */
+/* Another channel reuses the entry of a closed one. Calls with the old number do not touch it. */
 Test(krn_chan, a_channel_that_is_gone_touches_nobody)
 {
 	uint32_t gone, here, other;

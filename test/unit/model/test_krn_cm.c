@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do two ends find each other, and learn that the other one left? Commands as librdmacm writes
- * them.
+ * Tests of the connection manager: two ends connect and are notified when the other one leaves.
+ * Commands as librdmacm writes them.
  */
 #include "unit/model/border_bench.h"
 
@@ -17,7 +17,7 @@
 
 TestSuite(krn_cm, .init = border_setup, .fini = border_teardown);
 
-/* A descriptor of rdma_cm. */
+/* Descriptor of rdma_cm. */
 struct file {
 	int fd;
 	uint32_t index;
@@ -76,7 +76,7 @@ static uint32_t listen_at(const struct file *file, uint64_t uid, uint16_t port)
 	return id;
 }
 
-/* The next event; its number is -1 where there is none. */
+/* Returns the next event; its number is -1 if there is none. */
 static struct rdma_ucm_event_resp next_event(const struct file *file)
 {
 	struct rdma_ucm_event_resp resp = { .event = ~0u };
@@ -202,7 +202,7 @@ Test(krn_cm, both_ends_learn_of_the_end)
 	cr_expect_eq(next_event(&passive).event, ~0u, "once");
 }
 
-/* librdmacm waits until it has acknowledged as many events as the kernel says it reported. */
+/* librdmacm waits until it has acknowledged as many events as the kernel reported. */
 Test(krn_cm, events_are_counted_where_librdmacm_counts_them)
 {
 	struct file passive = open_file(), active = open_file();

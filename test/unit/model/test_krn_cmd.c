@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Are commands carried out, and wrong ones refused as a kernel refuses them? */
+/*
+ * Tests of uverbs commands: valid ones are executed, and wrong ones refused as the kernel refuses
+ * them.
+ */
 #include "unit/model/border_bench.h"
 
 #include "model/krn_cmd.h"
@@ -75,7 +78,7 @@ static ssize_t modify(uint32_t ctx, uint32_t qp, uint32_t to, uint32_t mask)
 
 #define ALL_OF_THEM 0x13fff8
 
-/* Every pair of states: with all attributes those pass that the specification has. */
+/* Tries every pair of states with all attributes. Those that the specification has succeed. */
 Test(krn_cmd, qp_transitions_are_those_of_the_specification)
 {
 	static const char *const allowed[7] = {
@@ -99,7 +102,7 @@ Test(krn_cmd, qp_transitions_are_those_of_the_specification)
 		}
 }
 
-/* Without any one of the attributes that RC needs, INIT to RTR is refused. */
+/* INIT to RTR fails if any attribute that RC needs is missing. */
 Test(krn_cmd, rtr_needs_each_of_its_attributes)
 {
 	const uint32_t needed = 1 << 7 | 1 << 8 | 1 << 20 | 1 << 12 | 1 << 17 | 1 << 15;

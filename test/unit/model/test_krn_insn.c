@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does trap mode read the stores that drivers copy WQEs with? The bytes come from an assembler.
+ * Tests of the decoder with the stores that drivers copy WQEs with. The bytes come from an
+ * assembler.
  */
 #include <criterion/criterion.h>
 
 #include "model/krn_insn.h"
 
-/* Every general register holds 0x1000 times its number. */
+/* Decodes with 0x1000 times its number in every general register. */
 static struct krn_insn decode(const uint8_t *code)
 {
 	uint64_t regs[16];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a store that was rewritten mean what it meant, for whoever comes by, and is all else left
- * alone?
+ * Tests of kick mode: a rewritten store has its original effect for every thread, and other code is
+ * unchanged.
  *
- * The stores stand in a page of the test's own, far from everything, so that there is room for the
+ * The stores are in a page of the test, far from other mappings, so that there is room for the
  * jumps: void place(void *to, uint64_t value).
  */
 #include "unit/model/border_bench.h"
@@ -52,7 +52,7 @@ static uint64_t counted(enum mdl_count_id id)
 	return mdl_count_get(&mdl_self.proc->count, id);
 }
 
-/* Puts an instruction there, and a return. */
+/* Writes an instruction and a return. */
 static place_fn put(uint32_t at, const char *bytes, size_t len)
 {
 	memcpy(code + at, bytes, len);
@@ -70,7 +70,10 @@ static void expect_doorbell(uint32_t off, uint64_t value)
 	cr_expect_arr_eq(notes.bytes, &value, 8);
 }
 
-/* What the length of the instruction leaves free of the jump decides how it is done. */
+/*
+ * The length of the instruction determines how many bytes of the jump can be chosen, and so the
+ * method.
+ */
 Test(krn_kick, a_store_of_any_length_traps_once)
 {
 	static const struct {
@@ -137,7 +140,10 @@ Test(krn_kick, the_red_zone_is_the_programs)
 	cr_expect_eq(counted(MDL_CNT_KICKS), 3);
 }
 
-/* Every register but rsp goes in with a number of its own, and comes back with it; flags too. */
+/*
+ * Calls with a distinct number in every register but rsp. Registers and flags are unchanged
+ * afterwards.
+ */
 Test(krn_kick, registers_and_flags_stay)
 {
 	uint64_t regs[17], *at;
@@ -219,8 +225,8 @@ Test(krn_kick, a_rewritten_store_to_memory_is_a_store_to_memory)
 }
 
 /*
- * A jump over the second store of two would change it: it keeps its bytes, and traps when it is
- * reached alone.
+ * A jump over the second of two stores would change its bytes. The second store keeps them, and
+ * traps when it is reached by itself.
  */
 Test(krn_kick, the_bytes_behind_a_place_are_left_alone)
 {
@@ -241,7 +247,7 @@ Test(krn_kick, the_bytes_behind_a_place_are_left_alone)
 	cr_expect_eq(counted(MDL_CNT_TRAPS), 4);
 }
 
-/* A library was unloaded, and another one lies where it lay. */
+/* Another library is mapped at the address of an unloaded one. */
 Test(krn_kick, other_code_at_the_same_place_is_other_code)
 {
 	place_fn place = PUT(0, MOV_RSI_TO_RDI);
@@ -280,7 +286,7 @@ Test(krn_kick, the_c_librarys_copies_are_left_alone)
 	static unsigned char wqe[64];
 	void *(*copy)(void *, const void *, size_t);
 
-	/* The library's own: a sanitizer has one in front of it. */
+	/* The library's memcpy: a sanitizer interposes its own. */
 	*(void **)&copy = dlsym(dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD), "memmove");
 	cr_assert(copy);
 	for (int n = 0; n < 3; n++)
@@ -304,7 +310,7 @@ static void *ring_all(void *pages)
 	return NULL;
 }
 
-/* All come by while the first is rewriting it. */
+/* All threads execute the store while the first rewrites it. */
 Test(krn_kick, threads_that_run_into_it_lose_nothing)
 {
 	pthread_t threads[THREADS];

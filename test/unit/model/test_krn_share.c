@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Do pages keep their contents as they move into the segment and back? */
+/* Tests of shared pages: contents stay as pages move into the segment and back. */
 #include "unit/model/border_bench.h"
 
 #include "model/krn_share.h"
@@ -55,7 +55,10 @@ Test(krn_share, a_range_that_is_half_shared_is_refused)
 	cr_expect_eq(krn_share((uintptr_t)at, 2 * MDL_PAGE, &offset), 0);
 }
 
-/* More than the table begins with, so that it grows; then all of them go, in another order. */
+/*
+ * Shares more pages than the initial table holds, so that it grows, then releases all in another
+ * order.
+ */
 Test(krn_share, many_pages)
 {
 	enum { PAGES = 3000 };

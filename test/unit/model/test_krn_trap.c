@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a store to a UAR page reach the NIC, whole and once, however a driver writes it? The stores
- * are real: each takes the signal.
+ * Tests of trap mode: a store to a UAR page reaches the NIC whole and once, whatever instructions a
+ * driver uses. The stores are real: each raises the signal.
  */
 #include "unit/model/border_bench.h"
 #include "unit/model/broken_rule.h"
@@ -14,7 +14,7 @@
 static char *uar;
 static unsigned char wqe[256] __attribute__((aligned(64)));
 
-/* A WQE of `blocks` 64-byte blocks, each byte its own. */
+/* Fills a WQE of `blocks` 64-byte blocks, each byte different. */
 static void make_wqe(uint32_t blocks)
 {
 	for (uint32_t i = 0; i < sizeof(wqe); i++)
@@ -35,7 +35,7 @@ static void setup(void)
 
 TestSuite(krn_trap, .init = setup, .fini = border_teardown);
 
-/* An 8-byte doorbell; the compiler does not know that it changes what the NIC noted. */
+/* Rings an 8-byte doorbell. The barrier makes the compiler reread what the NIC recorded. */
 static void ring(uint32_t off)
 {
 	__asm__ volatile("" ::: "memory");
@@ -69,7 +69,7 @@ Test(krn_trap, the_arm_register)
 	expect(1, KRN_UAR_ARM, 8);
 }
 
-/* As a driver has it: a sanitizer would put its checks between the stores. */
+/* Sanitizers would put their checks between the stores, which drivers do not have. */
 __attribute__((noinline, no_sanitize("address", "undefined", "thread"))) static void copy_block(
 	volatile uint64_t *to, const uint64_t *from)
 {
@@ -83,7 +83,7 @@ Test(krn_trap, a_copy_of_a_block_in_a_loop_is_one_write)
 	expect(1, 0x800, 64);
 }
 
-/* Sanitizers replace it by one that copies bytes. */
+/* Sanitizers replace memmove() by one that copies bytes. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define OWN_MEMMOVE 1
@@ -123,9 +123,7 @@ Test(krn_trap, a_doorbell_ends_a_copy_that_was_not_finished)
 
 #endif /* OWN_MEMMOVE */
 
-/*
- * Each kind of vector store that a driver may have been compiled to; those that the processor has.
- */
+/* Copies with each kind of vector store that a driver may be compiled to and the processor has. */
 #define VECTOR_COPY(name, feature, load, store, reg, bytes)                                        \
 	Test(krn_trap, name)                                                                       \
 	{                                                                                          \
@@ -167,7 +165,7 @@ Test(krn_trap, registers_and_flags_are_what_the_instructions_left)
 	cr_expect_eq(carry, 1, "0 is below 1");
 }
 
-/* The NIC has run before the next instruction: what the program reads then is what it did. */
+/* The NIC runs before the next instruction, so the program reads what the NIC wrote. */
 Test(krn_trap, the_program_sees_what_the_nic_did)
 {
 	uint32_t seen = 0;
@@ -181,7 +179,7 @@ Test(krn_trap, the_program_sees_what_the_nic_did)
 	cr_expect_eq(seen, 1);
 }
 
-/* What was tried after the doorbell is undone: the counter in memory goes up once. */
+/* Effects after the doorbell are undone: the counter in memory is incremented once. */
 Test(krn_trap, nothing_after_a_doorbell_happens_twice)
 {
 	uint32_t count = 5;
@@ -211,7 +209,7 @@ Test(krn_trap, string_moves)
 	cr_expect_eq(to, uar + 0x840);
 }
 
-/** These end by a signal, and nobody tidies up behind them. */
+/** These tests end by a signal, without cleanup. */
 Test(krn_trap, what_is_no_store_is_told, .signal = SIGABRT)
 {
 	border_teardown();

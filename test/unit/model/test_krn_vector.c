@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Are the vector registers of an interrupted program read and set as the processor has them?
+ * Tests of the vector registers of an interrupted program: reading and writing as the processor
+ * does.
  *
- * A trap between instructions that load a register and store it; the handler looks and changes.
+ * A trap stands between instructions that load a register and store it; the handler reads and
+ * changes it.
  */
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Do locks in shared memory survive the death of their holders? */
+/* Tests of locks in shared memory: they survive the death of their owners. */
 #include "model/mdl_segment.h"
 
 #include <criterion/criterion.h>
@@ -18,7 +18,7 @@ static struct mdl_lock *shared_lock(void)
 	return lock;
 }
 
-/* A child takes the lock and is killed with it. */
+/* Kills a child that has taken the lock. */
 static void die_with(struct mdl_lock *lock)
 {
 	pid_t pid = fork();

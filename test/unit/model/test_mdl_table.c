@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Do numbers find their objects, and stale ones nothing? Do pages come back? */
+/*
+ * Tests of the tables: numbers find their objects, stale numbers find none, and pages are returned.
+ */
 #include "unit/model/border_bench.h"
 
 #include "model/mdl_table.h"
@@ -25,7 +27,7 @@ Test(mdl_table, a_number_finds_its_object_only_while_it_is_published)
 	mdl_table_release(pd);
 }
 
-/* Three laps through every table: no number repeats, none is one that the device reserves. */
+/* Makes three laps through every table. No number repeats, and none is reserved by the device. */
 Test(mdl_table, numbers_do_not_repeat_and_are_never_reserved)
 {
 	for (int table = 0; table < MDL_TABLE_MAX; table++) {
@@ -108,7 +110,7 @@ Test(mdl_table, everything_of_a_dead_process_goes)
 
 	qpn = border_qp(ctx, pd, cq, MDL_QPT_RC);
 	cr_assert_neq(qpn, 0);
-	mdl_self.slot = slot + 1; /* somebody else sweeps */
+	mdl_self.slot = slot + 1; /* another process sweeps */
 	mdl_table_drop(slot);
 	cr_expect_null(mdl_qp_find(qpn));
 	cr_expect_null(mdl_cq_find(cq));
@@ -128,7 +130,7 @@ static void *claim_again(void *unused)
 	return NULL;
 }
 
-/* Who watches doorbells may hold a lock of the object that was there before. */
+/* A thread that watches doorbells may hold a lock of the previous object in the entry. */
 Test(mdl_table, a_new_object_waits_for_who_is_still_at_the_last_one)
 {
 	uint32_t number;
@@ -139,7 +141,8 @@ Test(mdl_table, a_new_object_waits_for_who_is_still_at_the_last_one)
 	mdl_lock(&qp->rq_lock);
 	qp->dest_qpn = 77;
 	mdl_table_release(qp);
-	for (uint32_t i = 0; i < MDL_QP_MAX; i++) /* all other places: the next is that one */
+	/* fills all other entries: the next claim gets this one */
+	for (uint32_t i = 0; i < MDL_QP_MAX; i++)
 		if (mdl_self.seg->next[MDL_TABLE_QP] % MDL_QP_MAX !=
 		    (uint32_t)(qp - mdl_self.seg->qp))
 			mdl_self.seg->next[MDL_TABLE_QP]++;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Does a missing fence show, and does a fence help?
- */
+/* Tests of payload gathered ahead: a missing fence shows, and a fence helps. */
 #include "unit/model/nic_bench.h"
 
 #include <criterion/criterion.h>
@@ -30,7 +28,7 @@ static void await(struct mdl_cq *cq)
 		nic_service(mdl_now_ns());
 }
 
-/* READs a word, then sends the place that it goes to. How often did the old contents travel? */
+/* READs a word, then sends its target. Returns how often the old contents were sent. */
 static uint32_t stale(uint8_t flags)
 {
 	uint8_t *source = bench.buf, *place = bench.buf + 4096, *got = bench.buf + 8192;

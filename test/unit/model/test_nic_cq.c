@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Do completions come in their slots, their laps, their events, and compressed where that was
- * asked?
- */
+/* Tests of completions: slots, laps, events, and compression. */
 #include "model/mdl_table.h"
 #include "model/nic_be.h"
 #include "unit/model/broken_rule.h"
@@ -68,8 +65,8 @@ Test(nic_cq, a_consumer_index_that_is_ahead_is_told, .signal = SIGABRT)
 }
 
 /*
- * The adapter of a sender writes them: it goes on, and the one whose queue it is ends by its own
- * service.
+ * The sender's process writes them and continues. The process that owns the queue ends through its
+ * own service.
  */
 Test(nic_cq, who_is_at_fault_ends_and_not_who_noticed, .signal = SIGABRT)
 {
@@ -134,7 +131,7 @@ Test(nic_cq, armed_for_solicited_it_waits_for_one)
 	cr_expect_eq(bench.cq_events, 2);
 }
 
-/* By the time that poll mode sees the store, the program may have destroyed the queue. */
+/* In poll mode the program may have destroyed the queue before the store is seen. */
 Test(nic_cq, an_arm_seen_late_finds_no_queue_any_more)
 {
 	mdl_self.config.mode = MDL_MODE_POLL;
@@ -165,12 +162,10 @@ Test(nic_cq, a_published_cqe_behind_the_index_is_kept)
 	cq->nic_pi--;
 	cr_assert_not_null(bench_poll(cq));
 	cr_assert_eq(cq->nic_pi, 0);
-	/* What taking over the lock of a dead holder does is shown by the process tests. */
+	/* The process tests cover takeover of the lock of a dead owner. */
 }
 
-/*
- * Written down from the layout: a title with format 3, arrays in slots 1, 8, 16; holes elsewhere.
- */
+/* Expected layout: a title with format 3, arrays in slots 1, 8, 16; holes elsewhere. */
 Test(nic_cq, a_run_of_receives_is_compressed)
 {
 	const uint8_t *ring;

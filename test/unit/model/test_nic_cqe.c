@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does the device model write CQEs as the manual lays them out?
+ * Tests of the CQE encoding against the manual.
  *
- * The expected bytes were written down by hand from the field layouts.
+ * The expected bytes were written by hand from the field layouts.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -163,7 +163,7 @@ Test(nic_cqe, a_title_has_format_3_and_the_number_of_completions)
 	cr_expect_arr_eq(slot + 44, "\0\0\0\x09", 4);
 }
 
-/* Does B join A, whose place in the run is K before it? */
+/* Returns true if B fits into a run behind A, whose index in the run is K - 1. */
 static bool joins(const struct nic_cqe *a, const struct nic_cqe *b, uint32_t k)
 {
 	uint8_t first[64], second[64];

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Do the faults that were ordered happen, as often as ordered and the same from one seed?
- */
+/* Tests of injected faults: they occur as often as configured, and equally for one seed. */
 #include "model/nic_be.h"
 #include "unit/model/nic_bench.h"
 
@@ -26,7 +24,7 @@ static void setup(void)
 
 TestSuite(nic_fault, .init = setup);
 
-/* Each receive has a buffer of its own, found by the counter of its completion. */
+/* Returns the buffer of a receive, found by the counter of its completion. */
 static uint8_t *buffer(uint32_t index)
 {
 	return bench.buf + 4096 + index % 64 * 160;
@@ -42,7 +40,7 @@ static void take_all(void)
 	}
 }
 
-/* Sends 0, 1, 2, ...; `got` is what came, in its order. */
+/* Sends 0, 1, 2, ...; `got` has the values received, in order. */
 static void run(const char *plan)
 {
 	strcpy(mdl_self.config.faults, plan);

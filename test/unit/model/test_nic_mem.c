@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Is a range inside its region, whatever its numbers, and do pieces of any sizes fit together?
- */
+/* Tests of memory access: bounds for all numbers, and copies between pieces of any sizes. */
 #include "model/mdl_table.h"
 #include "unit/model/nic_bench.h"
 
@@ -61,7 +59,7 @@ Test(nic_mem, keys_rights_owners_and_domains)
 	cr_expect_not(nic_mem_find(key, 0, PD, at, 8, 0), "deregistered");
 }
 
-/* Cuts SUM into pieces, the first of `first` bytes, of the region or of plain bytes. */
+/* Cuts SUM bytes into pieces, the first of `first` bytes, of the region or of plain bytes. */
 static void cut(struct nic_spans *spans, uint8_t *at, uint32_t sum, uint32_t first, bool regions)
 {
 	uint32_t part = first;

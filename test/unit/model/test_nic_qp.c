@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Does a queue pair flush, forget and hold back as its state says?
- */
+/* Tests of the states of a queue pair: flushing, discarding and suspending work. */
 #include "model/nic_be.h"
 #include "unit/model/nic_bench.h"
 

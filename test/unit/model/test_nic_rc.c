@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Do connected queue pairs of the model do what the manual says, and refuse what it forbids?
- */
+/* Tests of connected queue pairs: they do what the manual specifies, and refuse what it forbids. */
 #include "model/nic_be.h"
 #include "unit/model/nic_bench.h"
 
@@ -308,7 +306,7 @@ Test(nic_rc, nobody_at_the_other_end_is_retry_exceeded_after_the_timeouts)
 {
 	const uint8_t *cqe;
 
-	a->sq_psn = 1; /* the peer expects 0: it does not listen */
+	a->sq_psn = 1; /* the peer expects 0 and does not reply */
 	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_SEND, .addr = bench.buf, .len = 64 });
 	cr_expect_null(bench_poll(cq_a));
 	while (mdl_now_ns() < nic_qp_priv(a)->deadline_ns)

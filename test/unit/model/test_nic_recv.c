@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Which receive WQE does a message get, and is none lost when its taker dies?
- */
+/* Tests of receive WQEs: assignment to messages, and recovery after the death of the taker. */
 #include "model/nic_be.h"
 #include "unit/model/broken_rule.h"
 #include "unit/model/nic_bench.h"
@@ -78,7 +76,7 @@ Test(nic_recv, a_wqe_whose_taker_died_goes_to_the_next_message)
 	cr_expect_eq(next_counter(), -1);
 }
 
-/* It died between its CQE and its own bookkeeping: the WQE is done and not given again. */
+/* The taker died between its CQE and its own bookkeeping: the WQE is done and not given again. */
 Test(nic_recv, a_wqe_whose_completion_was_written_is_not_given_again)
 {
 	for (uint32_t i = 0; i < 3; i++)
@@ -121,7 +119,8 @@ static void *die_with_lock(void *lock)
 }
 
 /*
- * It died in the CQ, behind its CQE and before the index: who comes next notes for whom that was.
+ * The taker died in the CQ, after its CQE and before the index. The next owner of the lock records
+ * the completion.
  */
 Test(nic_recv, a_completion_that_its_writer_did_not_note_is_found)
 {
@@ -140,7 +139,7 @@ Test(nic_recv, a_completion_that_its_writer_did_not_note_is_found)
 	cr_expect_eq(next_counter(), 1);
 }
 
-/* It died before its CQE, and the queue went round before anybody looked. */
+/* The taker died before its CQE, and the queue made a lap before the repair. */
 Test(nic_recv, a_receive_is_not_lost_after_a_lap_of_the_queue)
 {
 	struct bench_wr nop = { .opcode = NIC_OP_NOP, .flags = 8 };
@@ -182,7 +181,7 @@ Test(nic_recv, a_link_out_of_the_queue_is_told, .signal = SIGABRT)
 	next_counter();
 }
 
-/* The same of a queue that is a queue pair's own: a's, as b sends. */
+/* Posts to a queue pair's own queue: a's, as b sends. */
 static void post_to_own(uint32_t record)
 {
 	nic_be32_put(mdl_at(a->dbrec), record);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Does the device model read receive WQEs as the manual lays them out?
- */
+/* Tests of the receive WQE decoder against the manual. */
 #include <criterion/criterion.h>
 
 #include "model/nic_rwqe.h"

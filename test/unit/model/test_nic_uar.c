@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Are the rules of doorbells and of the send queue enforced, each of them by the sentence that
- * teaches it, and nothing that is right?
+ * Tests of the rules of doorbells and of the send queue: each violation ends with its message, and
+ * correct use does not.
  */
 #include "model/nic_be.h"
 #include "unit/model/broken_rule.h"
@@ -27,7 +27,7 @@ static void setup(void)
 
 TestSuite(nic_uar, .init = setup);
 
-/** A WQE, and the record that tells of it: what is left is the doorbell. */
+/** Writes a WQE and its record, without the doorbell. */
 static void put_and_record(void)
 {
 	bench_put(a, &nop);
@@ -132,7 +132,7 @@ Test(nic_uar, a_record_in_the_wrong_byte_order, .signal = SIGABRT)
 	bench_ring(a);
 }
 
-/* Two WQEs, the first of which is then spoilt: its 32-bit word at `off` becomes `value`. */
+/* Posts two WQEs and corrupts the first: its 32-bit word at `off` becomes `value`. */
 static void post_two(uint32_t off, uint32_t value)
 {
 	bench_put(a, &nop);
@@ -267,7 +267,7 @@ Test(nic_uar, a_queue_pair_that_is_not_ready, .signal = SIGABRT)
 	bench_post(a, &nop);
 }
 
-/* Four unsignalled WQEs fill the queue; nothing says that any of them is done. */
+/* Four unsignalled WQEs fill the queue. No completion reports any of them as done. */
 Test(nic_uar, a_slot_reused_before_a_completion, .signal = SIGABRT)
 {
 	broken_rule_expect("WQEs that may still be needed were overwritten");
@@ -333,7 +333,7 @@ Test(nic_uar, an_arm_before_its_record, .signal = SIGABRT)
 	nic_uar_write(0, 0, 0x20, bytes, 8);
 }
 
-/* In poll mode a doorbell may be looked at late, by the service; order and contents stay. */
+/* In poll mode the service may process a doorbell late; order and contents stay. */
 Test(nic_uar, poll_mode_gets_there_late_but_in_order)
 {
 	uint32_t late = 0;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Do datagrams arrive with their 40 bytes, from whom they say, or not at all?
- */
+/* Tests of datagrams: they arrive with their 40 bytes and the right source, or not at all. */
 #include "model/nic_be.h"
 #include "unit/model/nic_bench.h"
 

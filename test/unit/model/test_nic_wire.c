@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Are packets and bytes on the wire what one counts by hand from the headers of InfiniBand and
- * RoCE?
+ * Tests of packets and bytes on the wire against sums by hand from the headers of InfiniBand and
+ * RoCE.
  */
 #include "unit/model/nic_bench.h"
 
@@ -79,7 +79,7 @@ Test(nic_wire, roce)
 	cr_expect_eq(bytes(NIC_WIRE_SEND, 4, false, true), 14 + 20 + 8 + 12 + 4 + 4, "over IPv4");
 }
 
-/* A datagram's address says where it goes from; its queue pair has no path. */
+/* The datagram's address gives its source; its queue pair has no path. */
 Test(nic_wire, a_datagram_over_roce_goes_from_the_address_of_its_wqe)
 {
 	static const uint8_t ipv4[16] = { [10] = 0xff, 0xff, 10, 0, 0, 1 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does the device model read send WQEs as the programmer's manual lays them out?
+ * Tests of the send WQE decoder against the programmer's manual.
  *
- * The bytes were written down by hand from the field layouts of the control, remote address,
- * atomic, datagram and data segments; none comes from a run.
+ * The bytes were written by hand from the field layouts of the control, remote address, atomic,
+ * datagram and data segments; none is recorded from a run.
  */
 #include <criterion/criterion.h>
 #include <string.h>
