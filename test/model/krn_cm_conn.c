@@ -82,7 +82,7 @@ static struct rdma_ucm_conn_param turned(const struct rdma_ucm_conn_param *param
 static int make_passive(struct mdl_cm_id *caller, const struct mdl_cm_id *listener,
 			const struct rdma_ucm_conn_param *param)
 {
-	struct rdma_ucm_conn_param told = turned(param);
+	struct rdma_ucm_conn_param advertised = turned(param);
 	uint32_t number;
 	struct mdl_cm_id *id = krn_cm_new(listener->proc, listener->ctx, &number);
 
@@ -100,7 +100,7 @@ static int make_passive(struct mdl_cm_id *caller, const struct mdl_cm_id *listen
 	memcpy(id->dst, caller->src, sizeof(id->dst));
 	caller->peer = number;
 	mdl_table_publish(id, number);
-	krn_cm_event(listener, number, listener, EVENT_CONNECT_REQUEST, 0, &told);
+	krn_cm_event(listener, number, listener, EVENT_CONNECT_REQUEST, 0, &advertised);
 	return 0;
 }
 
@@ -126,7 +126,7 @@ int krn_cm_connect(struct krn_cm_cmd *cmd)
 /* Accepts the request at the passive end. */
 static int accept_request(struct mdl_cm_id *id, const struct rdma_ucm_accept *req)
 {
-	struct rdma_ucm_conn_param told = turned(&req->conn_param);
+	struct rdma_ucm_conn_param advertised = turned(&req->conn_param);
 	struct mdl_cm_id *peer = krn_cm_find(id->peer);
 
 	id->uid = req->uid;
@@ -136,7 +136,7 @@ static int accept_request(struct mdl_cm_id *id, const struct rdma_ucm_accept *re
 		take_param(id, &req->conn_param);
 	id->state = MDL_CM_ACCEPTED;
 	peer->state = MDL_CM_ACCEPTED;
-	krn_cm_event(peer, peer->number, peer, EVENT_CONNECT_RESPONSE, 0, &told);
+	krn_cm_event(peer, peer->number, peer, EVENT_CONNECT_RESPONSE, 0, &advertised);
 	return 0;
 }
 
@@ -168,16 +168,17 @@ int krn_cm_reject(struct krn_cm_cmd *cmd)
 {
 	const struct rdma_ucm_reject *req = cmd->in;
 	struct mdl_cm_id *id = krn_cm_own(req->id), *peer;
-	struct rdma_ucm_conn_param told = { .private_data_len = req->private_data_len };
+	struct rdma_ucm_conn_param advertised = { .private_data_len = req->private_data_len };
 
 	if (!id || (id->state != MDL_CM_REQUESTED && id->state != MDL_CM_ACCEPTED))
 		return -EINVAL;
-	memcpy(told.private_data, req->private_data, sizeof(told.private_data));
+	memcpy(advertised.private_data, req->private_data, sizeof(advertised.private_data));
 	peer = krn_cm_find(id->peer);
 	if (peer) {
 		peer->state = MDL_CM_CLOSED;
 		peer->peer = 0;
-		krn_cm_event(peer, peer->number, peer, EVENT_REJECTED, REASON_CONSUMER, &told);
+		krn_cm_event(peer, peer->number, peer, EVENT_REJECTED, REASON_CONSUMER,
+			     &advertised);
 	}
 	id->peer = 0;
 	id->state = MDL_CM_CLOSED;

@@ -2,8 +2,8 @@
 /*
  * Device contexts: the model of an open /dev/infiniband/uverbs0.
  *
- * The descriptor is a memfd whose file offsets are those that libmlx5 maps (command << 8 | index, in
- * pages), so that mmap() of the UAR pages works without interposition. The context maps the same
+ * The descriptor is a memfd whose file offsets are those that libmlx5 maps (command << 8 | index,
+ * in pages), so that mmap() of the UAR pages works without interposition. The context maps the same
  * file for itself, writable: trap mode executes the stores there, and poll mode scans it.
  */
 #ifndef KRN_CTX_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Rewritten sites of kick mode: rewriting, and the call that replaces the store. krn_kick.h explains
- * why it is safe.
+ * Rewritten sites of kick mode: rewriting, and the call that replaces the store. krn_kick.h
+ * explains why it is safe.
  *
  * A page near a site has its stub:
  *	lea -128(%rsp), %rsp		past the red zone

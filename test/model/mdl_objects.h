@@ -10,7 +10,7 @@
  * Locks are robust: a process that takes one whose owner died puts the object into the error state
  * (mdl_lock() reports the death). Order, outermost first:
  *
- * 	segment->table_lock  >  qp->sq_lock  >  qp->rq_lock  >  srq->lock  >  cq->lock  >  chan->lock
+ *	segment->table_lock > qp->sq_lock > qp->rq_lock > srq->lock > cq->lock > chan->lock
  *
  * One thread holds at most one sq_lock, and takes none while it holds an rq_lock: a requester holds
  * its own sq_lock and then takes the rq_lock of the responder.
@@ -80,7 +80,7 @@ struct mdl_node {
 	uint64_t guid; /* host order */
 	uint8_t mac[6];
 	uint16_t lid;
-	uint8_t gid[8][16];  /* as on the wire; entries from gid_cnt on are zero */
+	uint8_t gid[8][16];  /* in wire format; entries from gid_cnt on are zero */
 	uint8_t gid_type[8]; /* 0: IB or RoCE v1, 2: RoCE v2 */
 	uint32_t gid_cnt;
 	uint32_t link_down; /* 1: every packet from and to this node is lost */

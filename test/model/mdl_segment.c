@@ -145,8 +145,8 @@ static bool config_agrees(const struct mdl_segment *seg)
 
 	if (seg->link == config->link && seg->node_cnt == config->nodes)
 		return true;
-	mdl_say("fabric \"%s\" is in use with another link layer or number of nodes (%s, %u): choose "
-		"another name (--segment) or the same options",
+	mdl_say("fabric \"%s\" is in use with another link layer or number of nodes (%s, %u): "
+		"choose another name (--segment) or the same options",
 		config->segment, seg->link == MDL_LINK_IB ? "ib" : "roce", seg->node_cnt);
 	return false;
 }

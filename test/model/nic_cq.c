@@ -34,7 +34,7 @@ static bool nic_cq_owner(const struct mdl_cq *cq, uint32_t index)
 }
 
 /* Records that the receive WQE of this CQE is complete, even if a process dies from here on. */
-static void nic_cq_told(const uint8_t *cqe64, uint8_t op)
+static void nic_cq_note_completion(const uint8_t *cqe64, uint8_t op)
 {
 	struct mdl_qp *qp;
 
@@ -53,7 +53,7 @@ static void nic_cq_repair(struct mdl_cq *cq)
 	if (nic_cq_priv(cq)->held || last >> 4 == NIC_CQE_INVALID ||
 	    (last & 1) != nic_cq_owner(cq, cq->nic_pi))
 		return;
-	nic_cq_told(nic_cq_slot64(cq, cq->nic_pi), last >> 4);
+	nic_cq_note_completion(nic_cq_slot64(cq, cq->nic_pi), last >> 4);
 	cq->nic_pi++;
 }
 
@@ -95,17 +95,17 @@ static bool nic_cq_overruns(struct mdl_cq *cq)
 	cq->nic_error = 1;
 	krn_cq_async(cq, 0 /* IBV_EVENT_CQ_ERR */);
 	if (unread == cq->cqe_cnt)
-		nic_blame(
-			cq->proc,
-			"CQ 0x%x overrun: %u completions written, consumer index record %u, room for %u. "
-			"Size a CQ for all WQEs that can complete into it, and write the record as you poll.",
-			cq->number, cq->nic_pi, nic_record_get(mdl_at(cq->dbrec)), cq->cqe_cnt);
+		nic_blame(cq->proc,
+			  "CQ 0x%x overrun: %u completions written, consumer index record %u, "
+			  "room for %u. Size a CQ for all WQEs that can complete into it, and "
+			  "write the record as you poll.",
+			  cq->number, cq->nic_pi, nic_record_get(mdl_at(cq->dbrec)), cq->cqe_cnt);
 	else
-		nic_blame(
-			cq->proc,
-			"CQ 0x%x: the consumer index record says %u, but only %u completions were written "
-			"(modulo 2^24). The record counts CQEs read, most significant byte first.",
-			cq->number, nic_record_get(mdl_at(cq->dbrec)), cq->nic_pi);
+		nic_blame(cq->proc,
+			  "CQ 0x%x: the consumer index record is %u, but only %u completions "
+			  "were written (modulo 2^24). The record counts CQEs read, most "
+			  "significant byte first.",
+			  cq->number, nic_record_get(mdl_at(cq->dbrec)), cq->nic_pi);
 	return true;
 }
 
@@ -201,14 +201,14 @@ static void nic_cq_put(struct mdl_cq *cq, const struct nic_cqe *cqe)
 
 	if (cq->comp_en) {
 		nic_cq_hold(cq, op_own);
-		nic_cq_told(nic_cq_slot64(cq, cq->nic_pi - 1), op_own >> 4);
+		nic_cq_note_completion(nic_cq_slot64(cq, cq->nic_pi - 1), op_own >> 4);
 		if (error || cqe->scatter_len)
 			nic_cq_release_locked(cq);
 		return;
 	}
 	nic_cq_linger();
 	nic_cqe_publish(slot, cq->cqe_size, op_own);
-	nic_cq_told(nic_cq_slot64(cq, cq->nic_pi), op_own >> 4);
+	nic_cq_note_completion(nic_cq_slot64(cq, cq->nic_pi), op_own >> 4);
 	cq->nic_pi++;
 	nic_cq_event(cq, cqe->solicited || error);
 }
@@ -258,11 +258,10 @@ static void nic_cq_arm_check(const struct mdl_cq *cq, uint32_t word)
 	uint32_t record = nic_record_get((uint32_t *)mdl_at(cq->dbrec) + 1);
 
 	if (record != word)
-		nic_blame(
-			cq->proc,
-			"CQ 0x%x was armed with 0x%08x, but its arm record says 0x%08x. Write the record "
-			"first, then a barrier, then the register.",
-			cq->number, word, record);
+		nic_blame(cq->proc,
+			  "CQ 0x%x was armed with 0x%08x, but its arm record is 0x%08x. Write "
+			  "the record first, then a barrier, then the register.",
+			  cq->number, word, record);
 }
 
 static void nic_cq_arm_word(uint32_t cqn, uint32_t word)

@@ -2,7 +2,7 @@
 /*
  * Layout of a completion in memory.
  *
- *	byte	2	wqe_id					0..31: the message itself where it was
+ *	byte	2	wqe_id					0..31: the message itself if it was
  *		17	path bits of the destination LID	scattered to the CQE (format 1)
  *		22	source LID
  *		24	GRH << 28 | SL << 24 | source QPN
@@ -20,7 +20,7 @@
  *
  * Compression (basic layout). N >= 2 completions that agree in all but a few fields become a title,
  * which is the first of them with format 3 and N as its byte count, in slot i, and arrays of eight
- * 8-byte mini CQEs in slots i+1, i+8, i+16, ...: mini CQE k stands for slot i+k. The other slots are
+ * 8-byte mini CQEs in slots i+1, i+8, i+16, ...: mini CQE k is for slot i+k. The other slots are
  * not written at all, and nothing writes an owner bit into an array: software does both. A mini CQE
  * is WQE counter (2), opcode (1), 0, byte count (4) for the requester; checksum or hash (4), byte
  * count (4) for the responder, whose WQE counter counts up from the title's.

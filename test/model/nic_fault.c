@@ -4,9 +4,10 @@
  *
  * A plan is words with numbers, separated by commas:
  *
- *	drop=P dup=P late=P corrupt=P	number of 1000 datagrams that are dropped, sent twice, overtaken by
- *					the next ones, changed by one bit
- *	rnr=P		of 1000 messages that need a receive WQE, the number that find none (each try counts)
+ *	drop=P dup=P late=P corrupt=P	number of 1000 datagrams that are dropped, sent twice,
+ *					overtaken by the next ones, changed by one bit
+ *	rnr=P		of 1000 messages that need a receive WQE, the number that find none (each
+ *			try counts)
  *	break=N		every QP breaks at its N-th WQE (local QP operation error)
  *	breakqp=N	only the QP whose number is N does
  *	down=A-B	from A to B milliseconds after the process attached, its link is down
@@ -15,8 +16,8 @@
  *	die=N		the process kills itself at the N-th WQE that it executes
  *	seed=N		another seed than the fabric's
  *
- * All decisions come from the seed and from the number of the process, so that a run with one thread
- * and one process a side repeats in trap mode.
+ * All decisions come from the seed and from the number of the process, so that a run with one
+ * thread and one process a side repeats in trap mode.
  */
 #include "model/nic_priv.h"
 

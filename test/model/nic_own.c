@@ -83,7 +83,7 @@ void nic_own_add_cq(struct mdl_cq *cq)
 	nic_own_add(nic_own_cq, MDL_CQ_MAX, &nic_own_cq_end, entry);
 }
 
-void nic_own_qps(void (*visit)(struct mdl_qp *qp, const struct nic_register *which),
+void nic_own_qps(void (*each)(struct mdl_qp *qp, const struct nic_register *which),
 		 const struct nic_register *which)
 {
 	uint32_t end = __atomic_load_n(&nic_own_qp_end, __ATOMIC_ACQUIRE);
@@ -92,11 +92,11 @@ void nic_own_qps(void (*visit)(struct mdl_qp *qp, const struct nic_register *whi
 		uint32_t entry = __atomic_load_n(&nic_own_qp[i], __ATOMIC_ACQUIRE);
 
 		if (entry)
-			visit(&mdl_self.seg->qp[entry - 1], which);
+			each(&mdl_self.seg->qp[entry - 1], which);
 	}
 }
 
-void nic_own_cqs(void (*visit)(struct mdl_cq *cq))
+void nic_own_cqs(void (*each)(struct mdl_cq *cq))
 {
 	uint32_t end = __atomic_load_n(&nic_own_cq_end, __ATOMIC_ACQUIRE);
 
@@ -105,6 +105,6 @@ void nic_own_cqs(void (*visit)(struct mdl_cq *cq))
 		struct mdl_cq *cq = entry ? &mdl_self.seg->cq[entry - 1] : NULL;
 
 		if (cq && mdl_table_is_own(cq))
-			visit(cq);
+			each(cq);
 	}
 }

@@ -61,7 +61,7 @@ struct nic_qp_priv {
 	uint32_t taken_index;
 	uint32_t completing; /* NIC_COMPLETING_*; set to WRITTEN under the lock of the CQ */
 	uint32_t broken;     /* 1: the responder is in error, its send queue is not flushed yet */
-	uint32_t last_wqe_told;
+	uint32_t last_wqe_raised;
 };
 
 /* mdl_cq.nic_private. Under cq->lock. */
@@ -76,7 +76,7 @@ struct nic_cq_priv {
 struct nic_srq_priv {
 	uint64_t position; /* consumed << 32 | index of the next WQE: one store changes both */
 	uint32_t returned; /* index + 1 of a WQE whose taker died; the next message gets it */
-	uint32_t limit_told;
+	uint32_t limit_raised;
 };
 
 /* mdl_segment.nic_private. */
@@ -276,9 +276,9 @@ struct nic_register {
 void nic_own_add_qp(struct mdl_qp *qp);
 void nic_own_remove_qp(struct mdl_qp *qp);
 void nic_own_add_cq(struct mdl_cq *cq);
-void nic_own_qps(void (*visit)(struct mdl_qp *qp, const struct nic_register *which),
+void nic_own_qps(void (*each)(struct mdl_qp *qp, const struct nic_register *which),
 		 const struct nic_register *which);
-void nic_own_cqs(void (*visit)(struct mdl_cq *cq));
+void nic_own_cqs(void (*each)(struct mdl_cq *cq));
 
 /* ---- nic_service.c ---- */
 /*

@@ -78,14 +78,14 @@ static uint32_t nic_rc_cqe_room(uint32_t cqn)
 /* Handles a failed receive: the receiver and the sender get different errors. */
 static enum nic_outcome nic_rc_bad_receive(struct mdl_qp *peer, const struct nic_taken *taken,
 					   struct nic_result *result, uint8_t syndrome,
-					   uint8_t vendor, uint8_t answer)
+					   uint8_t vendor, uint8_t sender_syndrome)
 {
 	struct nic_cqe cqe = { .op = NIC_CQE_RESP_ERR,
 			       .syndrome = syndrome,
 			       .vendor_syndrome = vendor };
 
 	nic_recv_complete(peer, taken, &cqe);
-	return nic_rc_refuse(peer, result, answer, vendor, NIC_EVENT_QP_REQ_ERR);
+	return nic_rc_refuse(peer, result, sender_syndrome, vendor, NIC_EVENT_QP_REQ_ERR);
 }
 
 static bool nic_rc_fits_cqe(const struct mdl_qp *peer, uint64_t len)
@@ -223,7 +223,7 @@ static enum nic_outcome nic_rc_write(struct mdl_qp *qp, struct mdl_qp *peer,
  * Selects the target of the response of a READ or an atomic operation: memory, or the CQE if the QP
  * requires that.
  */
-static bool nic_rc_answer_in_cqe(const struct mdl_qp *qp, const struct nic_wqe *wqe)
+static bool nic_rc_response_in_cqe(const struct mdl_qp *qp, const struct nic_wqe *wqe)
 {
 	uint32_t flags = NIC_FLAG_SCATTER_CQE | NIC_FLAG_ALLOW_SCATTER_CQE;
 
@@ -231,12 +231,13 @@ static bool nic_rc_answer_in_cqe(const struct mdl_qp *qp, const struct nic_wqe *
 	       wqe->len <= nic_rc_cqe_room(qp->send_cq);
 }
 
-static int nic_rc_answer(struct mdl_qp *qp, const struct nic_wqe *wqe, const struct nic_spans *to,
-			 const struct nic_spans *from, struct nic_result *result)
+static int nic_rc_put_response(struct mdl_qp *qp, const struct nic_wqe *wqe,
+			       const struct nic_spans *to, const struct nic_spans *from,
+			       struct nic_result *result)
 {
 	struct nic_spans cqe = { .cnt = 1,
 				 .span[0] = { .bytes = result->scatter, .len = wqe->len } };
-	bool in_cqe = nic_rc_answer_in_cqe(qp, wqe);
+	bool in_cqe = nic_rc_response_in_cqe(qp, wqe);
 	uint32_t writes = 0;
 	int rc = nic_mem_copy(in_cqe ? &cqe : to, from, wqe->len, &writes);
 
@@ -267,7 +268,7 @@ static enum nic_outcome nic_rc_read(struct mdl_qp *qp, struct mdl_qp *peer,
 		if (!from.span[0].mr)
 			return nic_rc_no_access(peer, result);
 	}
-	rc = wqe->len ? nic_rc_answer(qp, wqe, to, &from, result) : 0;
+	rc = wqe->len ? nic_rc_put_response(qp, wqe, to, &from, result) : 0;
 	if (rc)
 		return nic_rc_copy_failed(peer, result, rc);
 	nic_count(peer, MDL_CNT_PAYLOAD_READS, wqe->len != 0);
@@ -293,7 +294,7 @@ static enum nic_outcome nic_rc_atomic(struct mdl_qp *qp, struct mdl_qp *peer,
 		return nic_rc_no_access(peer, result);
 	rc = nic_mem_atomic(mr, wqe, &old);
 	if (!rc)
-		rc = nic_rc_answer(qp, wqe, to, &from, result);
+		rc = nic_rc_put_response(qp, wqe, to, &from, result);
 	if (rc)
 		return nic_rc_copy_failed(peer, result, rc);
 	nic_count(peer, MDL_CNT_PAYLOAD_READS, 1);

@@ -23,11 +23,10 @@ enum {
 static void nic_recv_check_record(uint32_t proc, const char *what, uint32_t number, uint32_t record)
 {
 	if (record >> 16)
-		nic_blame(
-			proc,
-			"%s 0x%x: its receive record says 0x%08x. The count has 16 bits, most significant "
-			"byte first; the others are 0.",
-			what, number, record);
+		nic_blame(proc,
+			  "%s 0x%x: its receive record is 0x%08x. The count has 16 bits, most "
+			  "significant byte first; the others are 0.",
+			  what, number, record);
 }
 
 uint32_t nic_recv_posted(struct mdl_qp *qp)
@@ -39,12 +38,12 @@ uint32_t nic_recv_posted(struct mdl_qp *qp)
 	nic_recv_check_record(qp->proc, "QP", qp->number, nic_record_get(mdl_at(qp->dbrec)));
 	posted = (nic_record_get(mdl_at(qp->dbrec)) - qp->nic_rq_ci) & 0xffff;
 	if (posted > qp->rq_cnt)
-		nic_blame(
-			qp->proc,
-			"QP 0x%x: its receive record says %u, but %u receives were completed and the queue "
-			"holds %u. A receive WQE may be reused once its completion was read, not before.",
-			qp->number, nic_record_get(mdl_at(qp->dbrec)) & 0xffff,
-			qp->nic_rq_ci & 0xffff, qp->rq_cnt);
+		nic_blame(qp->proc,
+			  "QP 0x%x: its receive record is %u, but %u receives were completed and "
+			  "the queue holds %u. A receive WQE may be reused once its completion "
+			  "was read, not before.",
+			  qp->number, nic_record_get(mdl_at(qp->dbrec)) & 0xffff,
+			  qp->nic_rq_ci & 0xffff, qp->rq_cnt);
 	return posted <= qp->rq_cnt ? posted : 0;
 }
 
@@ -76,12 +75,12 @@ static uint32_t nic_recv_shared_left(struct mdl_srq *srq)
 
 	nic_recv_check_record(srq->proc, "SRQ", srq->number, record);
 	if (left > srq->wqe_cnt) {
-		nic_blame(
-			srq->proc,
-			"SRQ 0x%x: its record says %u, but %u WQEs were taken and the queue holds %u. A WQE "
-			"may be posted again once its completion was read, not before.",
-			srq->number, record & 0xffff, (uint32_t)(priv->position >> 32) & 0xffff,
-			srq->wqe_cnt);
+		nic_blame(srq->proc,
+			  "SRQ 0x%x: its record is %u, but %u WQEs were taken and the queue "
+			  "holds %u. A WQE may be posted again once its completion was read, not "
+			  "before.",
+			  srq->number, record & 0xffff, (uint32_t)(priv->position >> 32) & 0xffff,
+			  srq->wqe_cnt);
 		return 0;
 	}
 	return left;
@@ -108,11 +107,11 @@ static enum nic_take nic_recv_take_locked(struct mdl_qp *qp, struct mdl_srq *srq
 	if (!left && !priv->returned)
 		return NIC_NONE;
 	if (index >= srq->wqe_cnt) {
-		nic_blame(
-			srq->proc,
-			"SRQ 0x%x: the WQE taken last names %u as the next one, but there are %u. Bytes 2 "
-			"and 3 of each WQE link it to the next, most significant byte first.",
-			srq->number, index, srq->wqe_cnt);
+		nic_blame(srq->proc,
+			  "SRQ 0x%x: the WQE taken last names %u as the next one, but there are "
+			  "%u. Bytes 2 and 3 of each WQE link it to the next, most significant "
+			  "byte first.",
+			  srq->number, index, srq->wqe_cnt);
 		return NIC_NONE;
 	}
 	next = nic_rwqe_decode_shared(&taken->rwqe,
@@ -202,9 +201,9 @@ void nic_recv_repair(struct mdl_qp *qp)
 
 static void nic_recv_last_wqe(struct mdl_qp *qp)
 {
-	if (!qp->srq || nic_qp_priv(qp)->last_wqe_told)
+	if (!qp->srq || nic_qp_priv(qp)->last_wqe_raised)
 		return;
-	nic_qp_priv(qp)->last_wqe_told = 1;
+	nic_qp_priv(qp)->last_wqe_raised = 1;
 	krn_qp_async(qp, NIC_EVENT_LAST_WQE);
 }
 

@@ -81,10 +81,10 @@ static uint64_t nic_service_record(struct mdl_qp *qp, uint64_t now)
 		priv->record_seen_ns = now;
 	}
 	if (priv->record_seen_cnt >= NIC_RECORD_LOOKS)
-		mdl_fatal(
-			"QP 0x%x: its send record has said %u for 3 seconds, but no doorbell was rung since "
-			"it said %u. The adapter does not look at records by itself.",
-			qp->number, record, qp->nic_sq_pi & 0xffff);
+		mdl_fatal("QP 0x%x: its send record has been %u for 3 seconds, but no doorbell "
+			  "was rung since it said %u. The adapter does not look at records by "
+			  "itself.",
+			  qp->number, record, qp->nic_sq_pi & 0xffff);
 	return now + nic_record_look_ns;
 }
 

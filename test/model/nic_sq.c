@@ -104,24 +104,22 @@ static void nic_sq_check(const struct mdl_qp *qp, uint32_t at, const struct nic_
 	uint32_t left = qp->nic_sq_pi - at;
 
 	if (wqe->ds == 0)
-		mdl_fatal(
-			"QP 0x%x, send block %u: DS is 0. Either the WQE was not written before its "
-			"doorbell record, or the record counts blocks that hold no WQE.",
-			qp->number, at & 0xffff);
+		mdl_fatal("QP 0x%x, send block %u: DS is 0. Either the WQE was not written "
+			  "before its doorbell record, or the record counts blocks that hold no "
+			  "WQE.",
+			  qp->number, at & 0xffff);
 	if (wqe->index != (at & 0xffff))
-		mdl_fatal(
-			"QP 0x%x: the WQE in send block %u says index %u. Its control segment holds the "
-			"16-bit count of blocks posted before it; a WQE of more than 64 bytes counts all "
-			"of its blocks.",
-			qp->number, at & 0xffff, wqe->index);
+		mdl_fatal("QP 0x%x: the WQE in send block %u has index %u. Its control segment "
+			  "holds the 16-bit count of blocks posted before it; a WQE of more than "
+			  "64 bytes counts all of its blocks.",
+			  qp->number, at & 0xffff, wqe->index);
 	if (wqe->qpn != qp->number)
-		mdl_fatal("QP 0x%x: the WQE in send block %u says QP 0x%x in its control segment.",
+		mdl_fatal("QP 0x%x: the WQE in send block %u names QP 0x%x in its control segment.",
 			  qp->number, wqe->index, wqe->qpn);
 	if (wqe->blocks > left)
-		mdl_fatal(
-			"QP 0x%x: the WQE in send block %u has %u blocks, but the doorbell record ends "
-			"after %u. The record counts 64-byte blocks, not WQEs.",
-			qp->number, wqe->index, wqe->blocks, left);
+		mdl_fatal("QP 0x%x: the WQE in send block %u has %u blocks, but the doorbell "
+			  "record ends after %u. The record counts 64-byte blocks, not WQEs.",
+			  qp->number, wqe->index, wqe->blocks, left);
 }
 
 static void nic_sq_fail(struct mdl_qp *qp, const struct nic_wqe *wqe, struct nic_result *result)

@@ -29,10 +29,9 @@ static uint16_t nic_uar_record(struct mdl_qp *qp)
 	uint32_t record = nic_record_get((uint32_t *)mdl_at(qp->dbrec) + 1);
 
 	if (record >> 16)
-		mdl_fatal(
-			"QP 0x%x: its send record says 0x%08x. The count has 16 bits, most significant byte "
-			"first; the others are 0.",
-			qp->number, record);
+		mdl_fatal("QP 0x%x: its send record is 0x%08x. The count has 16 bits, most "
+			  "significant byte first; the others are 0.",
+			  qp->number, record);
 	return record;
 }
 
@@ -47,9 +46,9 @@ static void nic_uar_check_state(const struct mdl_qp *qp)
 	uint32_t state = nic_qp_state(qp);
 
 	if (state <= MDL_QPS_RTR)
-		mdl_fatal(
-			"QP 0x%x: its doorbell was rung in state %s. Send WQEs may be posted from RTS on.",
-			qp->number, names[state]);
+		mdl_fatal("QP 0x%x: its doorbell was rung in state %s. Send WQEs may be posted "
+			  "from RTS on.",
+			  qp->number, names[state]);
 }
 
 static void nic_uar_check_record(struct mdl_qp *qp, const struct nic_wqe *last, uint16_t record)
@@ -57,22 +56,20 @@ static void nic_uar_check_record(struct mdl_qp *qp, const struct nic_wqe *last, 
 	uint16_t end = last->index + last->blocks;
 
 	if (record == (uint16_t)qp->nic_sq_pi && end != record)
-		mdl_fatal(
-			"QP 0x%x: the doorbell was rung for the WQE in send block %u, but its record still "
-			"says %u. First the record (most significant byte first), then a barrier, then "
-			"the register.",
-			qp->number, last->index, record);
+		mdl_fatal("QP 0x%x: the doorbell was rung for the WQE in send block %u, but its "
+			  "record still is %u. First the record (most significant byte first), "
+			  "then a barrier, then the register.",
+			  qp->number, last->index, record);
 	if (record == (uint16_t)qp->nic_sq_pi)
-		mdl_fatal(
-			"QP 0x%x: the doorbell was rung a second time for the WQE in send block %u; its "
-			"record says %u as before.",
-			qp->number, last->index, record);
+		mdl_fatal("QP 0x%x: the doorbell was rung a second time for the WQE in send "
+			  "block %u; its record is %u as before.",
+			  qp->number, last->index, record);
 	if (end != record)
-		mdl_fatal(
-			"QP 0x%x: the record says %u, but the doorbell carries the control segment of the "
-			"WQE in block %u, which ends at %u. A doorbell carries the control segment of the "
-			"last WQE, and the record counts 64-byte blocks.",
-			qp->number, record, last->index, end);
+		mdl_fatal("QP 0x%x: the record is %u, but the doorbell carries the control "
+			  "segment of the WQE in block %u, which ends at %u. A doorbell carries "
+			  "the control segment of the last WQE, and the record counts 64-byte "
+			  "blocks.",
+			  qp->number, record, last->index, end);
 }
 
 static void nic_uar_check_reuse(struct mdl_qp *qp, uint16_t record)
@@ -80,11 +77,11 @@ static void nic_uar_check_reuse(struct mdl_qp *qp, uint16_t record)
 	uint16_t used = record - nic_qp_priv(qp)->retired;
 
 	if (used > qp->sq_cnt)
-		mdl_fatal(
-			"QP 0x%x: the record says %u, but completions reach only to block %u and the queue "
-			"has %u blocks: WQEs that may still be needed were overwritten. A block is free "
-			"when a completion of its WQE or of a later one was read.",
-			qp->number, record, nic_qp_priv(qp)->retired, qp->sq_cnt);
+		mdl_fatal("QP 0x%x: the record is %u, but completions reach only to block %u and "
+			  "the queue has %u blocks: WQEs that may still be needed were "
+			  "overwritten. A block is free when a completion of its WQE or of a "
+			  "later one was read.",
+			  qp->number, record, nic_qp_priv(qp)->retired, qp->sq_cnt);
 }
 
 static void nic_uar_check_bytes(struct mdl_qp *qp, const uint8_t *bytes, uint32_t len,
@@ -97,11 +94,10 @@ static void nic_uar_check_bytes(struct mdl_qp *qp, const uint8_t *bytes, uint32_
 		uint32_t part = len - at < NIC_WQE_BLOCK ? len - at : NIC_WQE_BLOCK;
 
 		if (memcmp(ring + (uint64_t)block * NIC_WQE_BLOCK, bytes + at, part) != 0)
-			mdl_fatal(
-				"QP 0x%x: what was written to the register differs from send block %u of "
-				"the queue. A WQE always stands in the queue too: the adapter may read it "
-				"there.",
-				qp->number, (uint16_t)(first + at / NIC_WQE_BLOCK));
+			mdl_fatal("QP 0x%x: what was written to the register differs from send "
+				  "block %u of the queue. A WQE always stands in the queue too: "
+				  "the adapter may read it there.",
+				  qp->number, (uint16_t)(first + at / NIC_WQE_BLOCK));
 	}
 }
 
@@ -114,19 +110,18 @@ static void nic_uar_walk(const struct mdl_qp *qp, const uint8_t *bytes, uint32_t
 	while (at < len) {
 		nic_wqe_ctrl(last, bytes + at);
 		if (!last->ds)
-			mdl_fatal(
-				"QP 0x%x: a BlueFlame copy of %u bytes holds no WQE at byte %u (DS is 0).",
-				qp->number, len, at);
+			mdl_fatal("QP 0x%x: a BlueFlame copy of %u bytes holds no WQE at byte %u "
+				  "(DS is 0).",
+				  qp->number, len, at);
 		at += last->blocks * NIC_WQE_BLOCK;
 		if (last->qpn != qp->number)
 			mdl_fatal("QP 0x%x: a BlueFlame copy holds a WQE of QP 0x%x.", qp->number,
 				  last->qpn);
 	}
 	if (at != len)
-		mdl_fatal(
-			"QP 0x%x: a BlueFlame copy of %u bytes ends inside the WQE of block %u, which has "
-			"%u blocks. Copy whole WQEs, in units of 64 bytes.",
-			qp->number, len, last->index, last->blocks);
+		mdl_fatal("QP 0x%x: a BlueFlame copy of %u bytes ends inside the WQE of block "
+			  "%u, which has %u blocks. Copy whole WQEs, in units of 64 bytes.",
+			  qp->number, len, last->index, last->blocks);
 }
 
 static void nic_uar_check_register(const struct mdl_qp *qp, uint32_t ctx, uint32_t page,
@@ -135,23 +130,21 @@ static void nic_uar_check_register(const struct mdl_qp *qp, uint32_t ctx, uint32
 	uint32_t in_half = off & (NIC_UAR_HALF - 1);
 
 	if (qp->ctx != ctx || qp->uar_page != page)
-		mdl_fatal(
-			"QP 0x%x: its doorbell was rung on UAR page %u of context %u; the QP was created "
-			"on page %u of context %u.",
-			qp->number, page, ctx, qp->uar_page, qp->ctx);
+		mdl_fatal("QP 0x%x: its doorbell was rung on UAR page %u of context %u; the QP "
+			  "was created on page %u of context %u.",
+			  qp->number, page, ctx, qp->uar_page, qp->ctx);
 	if (in_half + len > NIC_UAR_HALF)
-		mdl_fatal(
-			"QP 0x%x: %u bytes were written to the register half at 0x%x, which has %u. A "
-			"longer WQE is posted by its 8-byte doorbell.",
-			qp->number, len, off - in_half, NIC_UAR_HALF);
+		mdl_fatal("QP 0x%x: %u bytes were written to the register half at 0x%x, which "
+			  "has %u. A longer WQE is posted by its 8-byte doorbell.",
+			  qp->number, len, off - in_half, NIC_UAR_HALF);
 	if (in_half)
-		mdl_fatal(
-			"QP 0x%x: a doorbell was written to 0x%x, which is no start of a register half.",
-			qp->number, off);
+		mdl_fatal("QP 0x%x: a doorbell was written to 0x%x, which is no start of a "
+			  "register half.",
+			  qp->number, off);
 	if (len > 8 && len % NIC_WQE_BLOCK)
-		mdl_fatal(
-			"QP 0x%x: a BlueFlame copy has %u bytes. It is made of whole 64-byte blocks.",
-			qp->number, len);
+		mdl_fatal("QP 0x%x: a BlueFlame copy has %u bytes. It is made of whole 64-byte "
+			  "blocks.",
+			  qp->number, len);
 }
 
 static void nic_uar_check(struct mdl_qp *qp, const uint8_t *bytes, uint32_t len, uint16_t record)
@@ -235,10 +228,10 @@ static void nic_uar_doorbell(uint32_t ctx, uint32_t page, uint32_t off, const ui
 
 	if (!qp || !mdl_table_is_own(qp)) {
 		if (nic_uar_sees_all())
-			mdl_fatal(
-				"UAR page %u, offset 0x%x: a doorbell names QP 0x%x, but this process has no "
-				"such QP. A doorbell carries the control segment of a WQE.",
-				page, off, qpn);
+			mdl_fatal("UAR page %u, offset 0x%x: a doorbell names QP 0x%x, but this "
+				  "process has no such QP. A doorbell carries the control "
+				  "segment of a WQE.",
+				  page, off, qpn);
 		return;
 	}
 	nic_uar_lock(qp);
@@ -259,10 +252,9 @@ void nic_uar_write(uint32_t ctx, uint32_t page, uint32_t off, const void *bytes,
 	else if (off >= NIC_UAR_REGISTERS && len >= 8)
 		nic_uar_doorbell(ctx, page, off, bytes, len);
 	else
-		mdl_fatal(
-			"%u bytes were written to offset 0x%x of UAR page %u. The arm register is 8 bytes "
-			"at 0x20, doorbells begin at 0x800.",
-			len, off, page);
+		mdl_fatal("%u bytes were written to offset 0x%x of UAR page %u. The arm register "
+			  "is 8 bytes at 0x20, doorbells begin at 0x800.",
+			  len, off, page);
 }
 
 static void nic_uar_recheck_qp(struct mdl_qp *qp, const struct nic_register *which)

@@ -69,8 +69,8 @@ static const char *nic_wqe_inline(struct nic_wqe *wqe, const uint8_t *bytes, uin
 	struct nic_piece *piece = &wqe->piece[wqe->piece_cnt++];
 
 	if (len > end - *pos - 4)
-		return "inline data reaches beyond the WQE: DS must count (4 + length) rounded up "
-		       "to 16 bytes";
+		return "inline data reaches beyond the WQE: DS must count (4 + length) rounded "
+		       "up to 16 bytes";
 	*piece = (struct nic_piece){ .inl = bytes + *pos + 4, .len = len };
 	wqe->inline_len += len;
 	*pos += (4 + len + 15) & ~15u;
@@ -84,9 +84,10 @@ static const char *nic_wqe_pointer(struct nic_wqe *wqe, const uint8_t *bytes, ui
 
 	if (len == 0)
 		return wqe->inline_len
-			       ? "a data segment of length 0 stands beside inline data: the device "
-				 "answers with local length errors now and then; leave the segment out"
-			       : "a data segment of length 0 means 2 GiB to the device; leave it out";
+			       ? "a data segment of length 0 stands beside inline data: the "
+				 "device fails with local length errors now and then; leave the "
+				 "segment out"
+			       : "a data segment of length 0 means 2 GiB to the device; omit it";
 	*piece = (struct nic_piece){ .addr = nic_be64_get(bytes + *pos + 8),
 				     .len = len,
 				     .lkey = nic_be32_get(bytes + *pos + 4) };

@@ -131,7 +131,7 @@ Test(krn_chan, an_event_that_found_no_room_is_none)
 }
 
 /* Another channel reuses the entry of a closed one. Calls with the old number do not touch it. */
-Test(krn_chan, a_channel_that_is_gone_touches_nobody)
+Test(krn_chan, a_stale_channel_number_has_no_effect)
 {
 	uint32_t gone, here, other;
 	int old = open_chan(KRN_CHAN_ASYNC, &gone), fd, fd2;

@@ -214,7 +214,7 @@ Test(krn_cm, events_are_counted_where_librdmacm_counts_them)
 		     "established; the request counts at the listener");
 }
 
-Test(krn_cm, nobody_listens)
+Test(krn_cm, connecting_without_a_listener_is_rejected)
 {
 	struct file active = open_file();
 	uint32_t client = resolve(&active, 2, 7701);
@@ -223,7 +223,7 @@ Test(krn_cm, nobody_listens)
 	expect_event(&active, 8, 2);
 }
 
-Test(krn_cm, a_listener_that_goes_refuses_who_waits)
+Test(krn_cm, closing_a_listener_rejects_pending_connections)
 {
 	struct file passive = open_file(), active = open_file();
 	uint32_t listener = listen_at(&passive, 1, 7702), client = resolve(&active, 2, 7702);

@@ -62,7 +62,7 @@ Test(krn_insn, a_displacement_of_four_bytes_counts_bytes)
 	       0x8010, 11);
 }
 
-Test(krn_insn, a_masked_store_is_none_of_them)
+Test(krn_insn, a_masked_store_is_not_decoded)
 {
 	/* vmovdqu64 %zmm1,(%rdi){%k1} */
 	cr_expect_eq(decode(CODE(0x62, 0xf1, 0xfe, 0x49, 0x7f, 0x0f)).kind, INSN_OTHER);

@@ -210,14 +210,14 @@ Test(krn_trap, string_moves)
 }
 
 /** These tests end by a signal, without cleanup. */
-Test(krn_trap, what_is_no_store_is_told, .signal = SIGABRT)
+Test(krn_trap, what_is_no_store_ends_the_program, .signal = SIGABRT)
 {
 	border_teardown();
 	broken_rule_expect("accessed by an instruction that trap mode cannot carry out");
 	__asm__ volatile("lock addl $1, (%0)" : : "r"(uar + 0x800) : "memory", "cc");
 }
 
-Test(krn_trap, a_store_over_the_end_of_a_page_is_told, .signal = SIGABRT)
+Test(krn_trap, a_store_over_the_end_of_a_page_ends_the_program, .signal = SIGABRT)
 {
 	border_teardown();
 	broken_rule_expect("a store of 16 bytes runs over the end of a UAR page");

@@ -131,7 +131,7 @@ static void *claim_again(void *unused)
 }
 
 /* A thread that watches doorbells may hold a lock of the previous object in the entry. */
-Test(mdl_table, a_new_object_waits_for_who_is_still_at_the_last_one)
+Test(mdl_table, a_new_object_waits_for_holders_of_the_previous_one)
 {
 	uint32_t number;
 	struct mdl_qp *qp = mdl_table_claim(MDL_TABLE_QP, 0, &number);

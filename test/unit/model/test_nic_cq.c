@@ -57,9 +57,9 @@ Test(nic_cq, one_more_is, .signal = SIGABRT)
 		bench_post(b, &nop);
 }
 
-Test(nic_cq, a_consumer_index_that_is_ahead_is_told, .signal = SIGABRT)
+Test(nic_cq, a_consumer_index_that_is_ahead_ends_the_program, .signal = SIGABRT)
 {
-	broken_rule_expect("the consumer index record says 1, but only 0 completions were written");
+	broken_rule_expect("the consumer index record is 1, but only 0 completions were written");
 	nic_be32_put(mdl_at(cq->dbrec), 1);
 	bench_post(b, &nop);
 }
@@ -68,7 +68,7 @@ Test(nic_cq, a_consumer_index_that_is_ahead_is_told, .signal = SIGABRT)
  * The sender's process writes them and continues. The process that owns the queue ends through its
  * own service.
  */
-Test(nic_cq, who_is_at_fault_ends_and_not_who_noticed, .signal = SIGABRT)
+Test(nic_cq, the_process_at_fault_ends_and_not_the_detecting_one, .signal = SIGABRT)
 {
 	broken_rule_expect("overrun: 4 completions written");
 	cq->proc = 1;
@@ -80,7 +80,7 @@ Test(nic_cq, who_is_at_fault_ends_and_not_who_noticed, .signal = SIGABRT)
 	nic_service(mdl_now_ns());
 }
 
-Test(nic_cq, overruns_are_ignored_where_that_was_asked)
+Test(nic_cq, overruns_are_ignored_on_request)
 {
 	cq->ignore_overrun = 1;
 	for (int i = 0; i < 30; i++) {

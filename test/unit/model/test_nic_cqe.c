@@ -79,7 +79,7 @@ Test(nic_cqe, the_cqe_of_128_bytes_is_its_second_half)
 	cr_expect_arr_eq(slot + 64 + 56, "\x08\x00\x00\x05\x00\x09", 6);
 }
 
-Test(nic_cqe, a_datagram_says_who_sent_it)
+Test(nic_cqe, a_datagram_has_its_source)
 {
 	struct nic_cqe cqe = { .op = NIC_CQE_RESP_SEND,
 			       .grh = true,

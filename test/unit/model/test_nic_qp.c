@@ -122,7 +122,7 @@ Test(nic_qp, an_unreliable_one_breaks_only_its_send_queue)
 	cr_expect_eq(bench_op(bench_poll(cq_a)), NIC_CQE_RESP_SEND);
 }
 
-Test(nic_qp, a_destroyed_one_is_nobodys_peer)
+Test(nic_qp, a_destroyed_qp_is_no_peer)
 {
 	nic_qp_destroy(b);
 	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_SEND, .addr = bench.buf, .len = 8 });

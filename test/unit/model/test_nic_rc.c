@@ -106,7 +106,7 @@ Test(nic_rc, what_a_write_costs_is_what_one_counts_by_hand)
 	cr_expect_eq(bench_get(b, MDL_CNT_RECV_WQES), 0);
 }
 
-Test(nic_rc, a_read_fetches_and_its_cqe_says_how_much)
+Test(nic_rc, a_read_fetches_and_its_cqe_has_the_length)
 {
 	const uint8_t *cqe;
 
@@ -150,7 +150,7 @@ Test(nic_rc, atomics_return_what_was_there)
 	cr_expect_eq(*old, 7);
 }
 
-Test(nic_rc, a_small_receive_lands_in_the_cqe_where_the_qp_asked_for_it)
+Test(nic_rc, a_small_receive_lands_in_the_cqe_if_the_qp_requires_it)
 {
 	const uint8_t *cqe;
 
@@ -302,7 +302,7 @@ Test(nic_rc, an_unaligned_atomic_is_refused)
 		       NIC_SYN_REMOTE_INVALID);
 }
 
-Test(nic_rc, nobody_at_the_other_end_is_retry_exceeded_after_the_timeouts)
+Test(nic_rc, no_responder_is_retry_exceeded_after_the_timeouts)
 {
 	const uint8_t *cqe;
 

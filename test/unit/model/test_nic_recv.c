@@ -155,23 +155,23 @@ Test(nic_recv, a_receive_is_not_lost_after_a_lap_of_the_queue)
 	cr_expect_eq(next_counter(), 1);
 }
 
-Test(nic_recv, a_record_of_more_than_16_bits_is_told, .signal = SIGABRT)
+Test(nic_recv, a_record_of_more_than_16_bits_ends_the_program, .signal = SIGABRT)
 {
-	broken_rule_expect("its receive record says 0x00010001. The count has 16 bits");
+	broken_rule_expect("its receive record is 0x00010001. The count has 16 bits");
 	bench_srq_recv(srq, 0, 1, bench.buf, 64);
 	nic_be32_put(mdl_at(srq->dbrec), 0x10001);
 	next_counter();
 }
 
-Test(nic_recv, more_posted_than_the_queue_holds_is_told, .signal = SIGABRT)
+Test(nic_recv, more_posted_than_the_queue_holds_ends_the_program, .signal = SIGABRT)
 {
-	broken_rule_expect("its record says 5, but 0 WQEs were taken and the queue holds 4");
+	broken_rule_expect("its record is 5, but 0 WQEs were taken and the queue holds 4");
 	for (uint32_t i = 0; i < 5; i++)
 		bench_srq_recv(srq, i & 3, i + 1, bench.buf, 64);
 	next_counter();
 }
 
-Test(nic_recv, a_link_out_of_the_queue_is_told, .signal = SIGABRT)
+Test(nic_recv, a_link_out_of_the_queue_ends_the_program, .signal = SIGABRT)
 {
 	broken_rule_expect(
 		"names 4 as the next one, but there are 4. Bytes 2 and 3 of each WQE link");
@@ -188,16 +188,16 @@ static void post_to_own(uint32_t record)
 	bench_post(b, &(struct bench_wr){ .opcode = NIC_OP_SEND, .addr = bench.buf, .len = 8 });
 }
 
-Test(nic_recv, an_own_record_of_more_than_16_bits_is_told, .signal = SIGABRT)
+Test(nic_recv, an_own_record_of_more_than_16_bits_ends_the_program, .signal = SIGABRT)
 {
-	broken_rule_expect("its receive record says 0x01000000. The count has 16 bits");
+	broken_rule_expect("its receive record is 0x01000000. The count has 16 bits");
 	post_to_own(0x01000000);
 }
 
-Test(nic_recv, more_posted_than_an_own_queue_holds_is_told, .signal = SIGABRT)
+Test(nic_recv, more_posted_than_an_own_queue_holds_ends_the_program, .signal = SIGABRT)
 {
 	broken_rule_expect(
-		"its receive record says 9, but 0 receives were completed and the queue holds 8");
+		"its receive record is 9, but 0 receives were completed and the queue holds 8");
 	post_to_own(9);
 }
 

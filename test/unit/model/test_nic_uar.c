@@ -34,7 +34,7 @@ static void put_and_record(void)
 	bench_record(a);
 }
 
-static void record_says(uint32_t cnt)
+static void set_record(uint32_t cnt)
 {
 	nic_be32_put((uint8_t *)mdl_at(a->dbrec) + 4, cnt);
 }
@@ -101,34 +101,35 @@ Test(nic_uar, a_record_that_counts_wqes_and_not_blocks, .signal = SIGABRT)
 	static const uint8_t bytes[200];
 	struct bench_wr wr = long_write(bytes);
 
-	broken_rule_expect("the record says 1, but the doorbell carries the control segment");
+	broken_rule_expect("the record is 1, but the doorbell carries the control segment");
 	bench_put(a, &wr);
-	record_says(1);
+	set_record(1);
 	bench_ring(a);
 }
 
 Test(nic_uar, a_record_beyond_what_was_written, .signal = SIGABRT)
 {
-	broken_rule_expect("the record says 2, but the doorbell carries the control segment");
+	broken_rule_expect("the record is 2, but the doorbell carries the control segment");
 	bench_put(a, &nop);
-	record_says(2);
+	set_record(2);
 	bench_ring(a);
 }
 
 Test(nic_uar, a_record_of_more_than_16_bits, .signal = SIGABRT)
 {
-	broken_rule_expect("its send record says 0x00010001. The count has 16 bits");
+	broken_rule_expect("its send record is 0x00010001. The count has 16 bits");
 	bench_put(a, &nop);
-	record_says(0x10001);
+	set_record(0x10001);
 	bench_ring(a);
 }
 
 Test(nic_uar, a_record_in_the_wrong_byte_order, .signal = SIGABRT)
 {
 	broken_rule_expect(
-		"its send record says 0x01000000. The count has 16 bits, most significant byte first");
+		"its send record is 0x01000000. The count has 16 bits, most significant byte "
+		"first");
 	bench_put(a, &nop);
-	record_says(0x01000000);
+	set_record(0x01000000);
 	bench_ring(a);
 }
 
@@ -151,13 +152,13 @@ Test(nic_uar, a_wqe_that_was_not_written, .signal = SIGABRT)
 
 Test(nic_uar, an_index_that_jumps, .signal = SIGABRT)
 {
-	broken_rule_expect("the WQE in send block 0 says index 5");
+	broken_rule_expect("the WQE in send block 0 has index 5");
 	post_two(0, 5u << 8);
 }
 
 Test(nic_uar, another_queue_pairs_number, .signal = SIGABRT)
 {
-	broken_rule_expect("the WQE in send block 0 says QP");
+	broken_rule_expect("the WQE in send block 0 names QP");
 	post_two(4, b->number << 8 | 1);
 }
 
@@ -328,7 +329,7 @@ Test(nic_uar, an_arm_before_its_record, .signal = SIGABRT)
 {
 	uint8_t bytes[8] = { 0, 0, 0, 1 };
 
-	broken_rule_expect("but its arm record says 0x00000000. Write the record first");
+	broken_rule_expect("but its arm record is 0x00000000. Write the record first");
 	nic_be32_put(bytes + 4, cq->number);
 	nic_uar_write(0, 0, 0x20, bytes, 8);
 }

@@ -51,7 +51,7 @@ Test(nic_ud, a_datagram_starts_after_40_bytes)
 	cr_expect_eq(bench_op(bench_poll(cq_a)), NIC_CQE_REQ);
 }
 
-Test(nic_ud, a_header_says_where_from_and_where_to)
+Test(nic_ud, a_header_has_source_and_destination)
 {
 	struct bench_wr wr = to_b(100);
 	const uint8_t *cqe;
@@ -92,7 +92,7 @@ static void expect_dropped(const struct bench_wr *wr)
 	cr_expect_eq(bench_op(bench_poll(cq_a)), NIC_CQE_REQ, "the sender never knows");
 }
 
-Test(nic_ud, what_nobody_takes_is_dropped)
+Test(nic_ud, a_datagram_without_a_receiver_is_dropped)
 {
 	struct bench_wr wr = to_b(100);
 

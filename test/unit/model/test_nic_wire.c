@@ -62,7 +62,7 @@ Test(nic_wire, infiniband)
 	cr_expect_eq(bytes(NIC_WIRE_WRITE, 1025, true, false), 2 * 24 + 16 + 4 + 1028);
 	cr_expect_eq(bytes(NIC_WIRE_UD, 4, false, false), 24 + 8 + 4, "DETH");
 	cr_expect_eq(bytes(NIC_WIRE_READ, 4096, false, false), 24 + 16, "the request");
-	cr_expect_eq(bench_get(b, MDL_CNT_WIRE_BYTES_OUT), 4 * 24 + 4096 + 8, "the answer");
+	cr_expect_eq(bench_get(b, MDL_CNT_WIRE_BYTES_OUT), 4 * 24 + 4096 + 8, "the response");
 	cr_expect_eq(bytes(NIC_WIRE_ATOMIC, 8, false, false), 24 + 28);
 }
 

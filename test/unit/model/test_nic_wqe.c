@@ -359,7 +359,7 @@ Test(nic_wqe, the_index_continues_over_65535)
 	cr_expect_eq(out[64], 0x77);
 }
 
-Test(nic_wqe, a_nop_of_any_size_says_only_its_blocks)
+Test(nic_wqe, a_nop_of_any_size_decodes_to_its_blocks)
 {
 	for (uint8_t ds = 1; ds <= 63; ds++) {
 		uint8_t bytes[64] = { 0, 0, 0, NIC_OP_NOP, 0, 0, 1, ds };
