@@ -160,7 +160,10 @@ static bool was_refused(uint64_t rip)
 	return false;
 }
 
-/* Returns true if the code touches another page, which may not be readable. */
+/*
+ * Returns true if the code overlaps another rewritten site. A site in another page counts without a
+ * check of its code, as that page may be unmapped.
+ */
 static bool touches_another(uint64_t rip, uint32_t len)
 {
 	for (uint32_t i = 0; i < place_cnt; i++)
