@@ -159,8 +159,12 @@ static struct fi_ops_cm cpr_pep_cm_ops = {
 	.size = sizeof(struct fi_ops_cm),
 	.setname = cpr_pep_setname,
 	.getname = cpr_pep_getname,
+	.getpeer = cpr_no_getpeer,
+	.connect = cpr_no_connect,
 	.listen = cpr_pep_listen,
+	.accept = cpr_no_accept,
 	.reject = cpr_pep_reject,
+	.shutdown = cpr_no_shutdown,
 };
 
 static int cpr_pep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
@@ -181,6 +185,10 @@ static struct fi_ops_ep cpr_pep_ep_ops = {
 	.cancel = cpr_pep_cancel,
 	.getopt = cpr_pep_getopt,
 	.setopt = cpr_no_setopt,
+	.tx_ctx = cpr_no_tx_ctx,
+	.rx_ctx = cpr_no_rx_ctx,
+	.rx_size_left = cpr_no_size_left,
+	.tx_size_left = cpr_no_size_left,
 };
 
 static int cpr_pep_close(struct fid *fid)

@@ -7,6 +7,7 @@
 #include "ofi/base/cpr_addr.h"
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_ep.h"
+#include "ofi/base/cpr_nosys.h"
 #include "ofi/conn/cpr_conn.h"
 #include "ofi/dgram/cpr_dgram.h"
 #include "ofi/xfer/cpr_coll.h"
@@ -68,43 +69,15 @@ static int cpr_ep_setopt(fid_t fid, int level, int optname, const void *optval, 
 	return 0;
 }
 
-static int cpr_ep_no_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr,
-			    struct fid_ep **tx_ep, void *context)
-{
-	(void)sep;
-	(void)index;
-	(void)attr;
-	(void)tx_ep;
-	(void)context;
-	return -FI_ENOSYS;
-}
-
-static int cpr_ep_no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr,
-			    struct fid_ep **rx_ep, void *context)
-{
-	(void)sep;
-	(void)index;
-	(void)attr;
-	(void)rx_ep;
-	(void)context;
-	return -FI_ENOSYS;
-}
-
-static ssize_t cpr_ep_no_size_left(struct fid_ep *ep)
-{
-	(void)ep;
-	return -FI_ENOSYS;
-}
-
 struct fi_ops_ep cpr_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = cpr_ep_opt_cancel,
 	.getopt = cpr_ep_getopt,
 	.setopt = cpr_ep_setopt,
-	.tx_ctx = cpr_ep_no_tx_ctx,
-	.rx_ctx = cpr_ep_no_rx_ctx,
-	.rx_size_left = cpr_ep_no_size_left,
-	.tx_size_left = cpr_ep_no_size_left,
+	.tx_ctx = cpr_no_tx_ctx,
+	.rx_ctx = cpr_no_rx_ctx,
+	.rx_size_left = cpr_no_size_left,
+	.tx_size_left = cpr_no_size_left,
 };
 
 int cpr_ep_setname(fid_t fid, void *addr, size_t addrlen)
@@ -153,7 +126,9 @@ struct fi_ops_cm cpr_ep_cm_ops = {
 	.getname = cpr_ep_getname,
 	.getpeer = cpr_conn_getpeer,
 	.connect = cpr_conn_connect,
+	.listen = cpr_no_listen,
 	.accept = cpr_conn_accept,
+	.reject = cpr_no_reject,
 	.shutdown = cpr_conn_shutdown,
 	.join = cpr_coll_join,
 };

@@ -42,6 +42,10 @@ static struct fi_ops_ep cpr_stx_ops = {
 	.cancel = cpr_stx_cancel,
 	.getopt = cpr_no_getopt,
 	.setopt = cpr_no_setopt,
+	.tx_ctx = cpr_no_tx_ctx,
+	.rx_ctx = cpr_no_rx_ctx,
+	.rx_size_left = cpr_no_size_left,
+	.tx_size_left = cpr_no_size_left,
 };
 
 int cpr_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **out,
