@@ -43,7 +43,7 @@ void side_failed(struct erpc_session *s);
 /** Performs action `what` % 9, if the session is open. */
 void side_act(struct side *side, uint8_t what);
 
-/** Reply to a call, release retained bytes, if any. */
+/** Replies to a call and releases retained bytes, if any. */
 void side_reply(struct side *side);
 void side_release(struct side *side);
 /** Ends the exposure to an attacker, if any. */

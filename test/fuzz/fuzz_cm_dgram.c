@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Can datagrams of strangers hurt an agent, or what honest ceps say to each other?
+ * Fuzz target of the handshake: datagrams of strangers must not harm an endpoint of cm, nor the
+ * connections of honest endpoints.
  *
- * An agent, an honest one that connects with it, and liars at addresses of their own, all over sockets
- * on loopback; no thread: the input says when packets are looked at and deadlines pass. Liars know what a
- * peer knows (cookies, incarnations, nonces of what they were sent), and bend it.
+ * One endpoint, an honest one that connects with it, and liars at addresses of their own, all over
+ * sockets on loopback. No thread runs: the input selects when packets are read and deadlines pass.
+ * Liars have the state of a peer (cookies, incarnations, nonces of the packets sent to them) and
+ * change it.
  *
- * Besides the sanitizers: up-calls come in their order; everything that comes is counted; an agent keeps
- * something of a stranger only once it has proved its address; and the honest ones connect once, and stay so.
+ * Checks besides the sanitizers: up-calls arrive in their order; each packet received is counted;
+ * an endpoint keeps state of a stranger only after the stranger has proved its address; the honest
+ * endpoints connect once and stay connected.
  */
 #include <arpa/inet.h>
 #include <rdma/fi_errno.h>
@@ -28,11 +31,11 @@
 struct liar {
 	int fd;
 	union cm_addr addr;
-	struct wire_cm_pkt heard; /* the last packet for it */
+	struct wire_cm_pkt heard; /* last packet sent to the liar */
 	uint8_t cookie[WIRE_CM_COOKIE_LEN];
 };
 
-/** A connection, as its user knows it. */
+/** State of a connection as its user sees it. */
 struct known {
 	struct cm_conn *cm; /* NULL: free */
 	bool established, up, down;
@@ -121,7 +124,7 @@ static void put(struct user *u, struct known *k)
 	(void)u;
 }
 
-/** What is over goes. */
+/** Puts the connections that are down. */
 static void reap(struct user *u)
 {
 	unsigned i;
@@ -131,7 +134,7 @@ static void reap(struct user *u)
 			put(u, &u->conns[i]);
 }
 
-/* ---- the way between ---- */
+/* ---- network ---- */
 
 static struct liar *liar_at(const struct sockaddr *to)
 {
@@ -145,7 +148,10 @@ static struct liar *liar_at(const struct sockaddr *to)
 	return NULL;
 }
 
-/** What ceps send: a liar's is for its memory, the others' for the wire. */
+/**
+ * Implements send of the endpoints: keeps a packet for a liar in memory, sends others on the
+ * socket.
+ */
 static ssize_t send_or_hear(void *ctx, int fd, const void *buf, size_t len,
 			    const struct sockaddr *to, socklen_t to_len)
 {
@@ -168,7 +174,7 @@ static void look(struct user *u)
 	reap(u);
 }
 
-/** The next deadline passes. */
+/** Moves time to the next deadline. */
 static void next_deadline(void)
 {
 	cm_node_lock(node);
@@ -221,7 +227,7 @@ static void lie_body(const struct liar *liar, struct wire_cm_pkt *pkt)
 	}
 }
 
-/** A packet that a peer could send now, or nearly. */
+/** Builds a packet that a peer could send now, with small changes. */
 static size_t lie(const struct liar *liar, uint8_t *buf)
 {
 	uint8_t what = (uint8_t)take(1), how = (uint8_t)take(1);
@@ -271,7 +277,7 @@ static void come_bytes(struct liar *liar)
 	come(buf, len, liar);
 }
 
-/* ---- what must hold ---- */
+/* ---- invariants ---- */
 
 static void check(void)
 {
@@ -312,7 +318,7 @@ static void step(void)
 	check();
 }
 
-/** The honest ones have connected, whatever was said before. */
+/** Asserts that the honest endpoints connect, whatever packets arrived before. */
 static void settle(void)
 {
 	unsigned rounds;
@@ -329,7 +335,7 @@ static void settle(void)
 	CHECK(friend.ups == 1 && !friend.downs);
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static void agent_open(struct user *u)
 {
@@ -374,7 +380,7 @@ static void open_all(void)
 		memset(&liars[i].heard, 0, sizeof(liars[i].heard));
 	}
 	CHECK(!cm_node_open_cfg(&cfg, &node));
-	cm_node_halt(node); /* we are its thread */
+	cm_node_halt(node); /* the fuzzer runs the node instead of a thread */
 	agent_open(&us);
 	agent_open(&friend);
 }

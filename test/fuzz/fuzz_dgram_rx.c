@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do datagrams of any length, from anybody, go where they belong, whatever receives are posted?
+ * Fuzz target of datagram endpoints (FI_EP_DGRAM): datagrams of any length and source must end the
+ * right receives.
  *
- * Datagram endpoints (FI_EP_DGRAM) on the simulated network. The input says what comes, from whom, and which
- * receives are posted and cancelled: of one or several buffers, or of many datagrams. Each buffer is memory
- * of its own, freed when its receive has ended.
+ * Runs on the simulated network. The input selects which datagrams arrive, from which port, and
+ * which receives are posted and cancelled: of one or several buffers, or of many datagrams. Each
+ * buffer is memory of its own, freed when its receive has ended.
  *
- * Besides the sanitizers, a model: datagrams end receives in the order of both, with their bytes, cut where
- * they are too long and said so, with their sender where it is known; none is lost that found a buffer.
+ * Checks besides the sanitizers, against a model: datagrams end receives in the order of both, with
+ * their bytes; too long ones are cut and reported as such; the sender is reported where its address
+ * is in the vector; no datagram that found a buffer is lost.
  */
 #include <rdma/fi_errno.h>
 
@@ -21,7 +23,7 @@
 #define LEN_MAX  2000u
 #define STRANGER 77u
 
-/** A receive that is posted. */
+/** Posted receive. */
 struct receive {
 	uint8_t *piece[DGRAM_IOV_MAX]; /* piece[0] NULL: free */
 	struct iovec iov[DGRAM_IOV_MAX];
@@ -29,7 +31,7 @@ struct receive {
 	bool is_multi;
 };
 
-/** A datagram that has come. */
+/** Datagram that has arrived. */
 struct come {
 	uint32_t number, len, from;
 };
@@ -41,11 +43,11 @@ static struct dgram_av *av;
 static struct core_cq cq;
 static struct core_comp rx = { .cq = &cq };
 static struct dgram_ep *ep;
-static uint64_t number; /* of the endpoint itself: all that it knows */
+static uint64_t number; /* address number of the endpoint itself, the only address in the vector */
 static size_t min_multi_recv;
 static struct receive receives[RECEIVES];
 static struct come waiting[WAITING];
-static uint32_t first, last; /* of `waiting` */
+static uint32_t first, last; /* indices into `waiting` */
 
 static uint64_t take(unsigned bytes)
 {
@@ -57,7 +59,7 @@ static uint8_t byte_of(uint32_t nth, uint32_t at)
 	return (uint8_t)(nth * 31 + at);
 }
 
-/* ---- what is posted ---- */
+/* ---- receives ---- */
 
 static void post(uint8_t how)
 {
@@ -93,7 +95,7 @@ static void end(struct receive *r)
 	r->piece[0] = NULL;
 }
 
-/* ---- what is completed ---- */
+/* ---- completions ---- */
 
 static void check_bytes(const struct come *c, const uint8_t *at, size_t from, size_t len)
 {
@@ -101,7 +103,7 @@ static void check_bytes(const struct come *c, const uint8_t *at, size_t from, si
 		CHECK(at[len] == byte_of(c->number, (uint32_t)(from + len)));
 }
 
-/** The oldest datagram is in `r`, `len` bytes of it, of which `cut` more are lost. */
+/** Checks the oldest datagram: `len` bytes of it are in `r`, `cut` more are lost. */
 static void check_come(const struct receive *r, const uint8_t *buf, size_t len, size_t cut,
 		       uint64_t src)
 {
@@ -150,7 +152,7 @@ static void check_completions(void)
 	}
 }
 
-/* ---- what comes ---- */
+/* ---- arrivals ---- */
 
 static void come(uint8_t how)
 {
@@ -200,7 +202,7 @@ static void step(void)
 	CHECK(ep->dg->rx_retained <= ep->dg->rx_cnt);
 }
 
-/** All that waits goes to receives that are posted for it. */
+/** Matches waiting datagrams with posted receives. */
 static void drain(void)
 {
 	unsigned rounds = 0;
@@ -213,7 +215,7 @@ static void drain(void)
 	CHECK(!ep->dg->rx_retained);
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static size_t export_addr(const struct dev_desc *desc, struct sockaddr_storage *addr)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Can any bytes hurt who reads the description of an RDMA link, or of a datagram endpoint?
+ * Fuzz target of the decoders of RDMA descriptions, of links and of datagram endpoints.
  *
- * libFuzzer target. What decodes obeys the limits that the device relies on, and encodes to the
- * same bytes again: nothing was made up, nothing was overlooked.
+ * A description that decodes obeys the limits that the device relies on, and encodes to the same
+ * bytes again.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	memcpy(desc.bytes, data, len);
 	check_datagram(&desc);
-	/* Most inputs get past the magic. */
+	/* Lets most inputs pass the check of the magic. */
 	if (len == IB_DESC_LEN && (data[95] & 1)) {
 		uint32_t magic = IB_DESC_MAGIC;
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Can a peer that writes what it likes do more than fail its own connection?
+ * Fuzz target of the ring's receive side: a peer that writes any bytes can only fail its own
+ * connection.
  *
  * The input is a script: put bytes (or a plausible batch) into the receive ring, announce any
- * immediate, answer reads of the consumer word with any value, and in between let the user send,
- * call, answer, hold and release. Up-calls read every byte that they are given and return what the
- * script says. The ring stands between pages that cannot be touched.
+ * immediate, complete reads of the consumer word with any value. In between the user sends, calls,
+ * replies, retains and releases. Up-calls read every byte that they are given and return the
+ * verdict of the script. The ring lies between two inaccessible pages.
  *
- * Besides the sanitizers: flow control stays in a legal state, positions stay in the ring, an
- * answer finds an open call only, and a failed connection is silent.
+ * Checks besides the sanitizers: flow control stays in a legal state, positions stay in the ring, a
+ * response finds an open call only, and a failed connection makes no more up-calls.
  */
 #include <rdma/fi_errno.h>
 
@@ -25,7 +26,7 @@ static struct script script;
 static struct ring_pair pair;
 static struct ring_conn *conn;
 static uint8_t *ring;
-static bool calls[CALLS]; /* a call's context is the address of its entry */
+static bool calls[CALLS]; /* the context of a call is the address of its entry */
 static struct core_call_ref open_calls[OPEN];
 static unsigned open_cnt;
 static core_retain_t holds[HOLDS];
@@ -122,7 +123,7 @@ static const struct core_upcalls upcalls = {
 	.on_down = fuzz_down,
 };
 
-/* ---- what the user does ---- */
+/* ---- actions of the user ---- */
 
 static void act_send(void)
 {
@@ -177,11 +178,11 @@ static void act(void)
 	case 2: act_answer(); break;
 	case 3: act_release(); break;
 	case 4: conn->eng.chan.ops->flush(&conn->eng.chan); break;
-	case 5: pair.end[0].dev.sq_len ^= 1; break; /* the device refuses writes, or no more */
+	case 5: pair.end[0].dev.sq_len ^= 1; break; /* toggles whether the device refuses writes */
 	}
 }
 
-/* ---- what the peer does ---- */
+/* ---- actions of the peer ---- */
 
 static void put(uint64_t at, const void *src, size_t len)
 {
@@ -201,7 +202,10 @@ static void peer_bytes(void)
 	script.at += len;
 }
 
-/** A message id from two bytes: an answer to one of the first calls, a call's, or a one-way's. */
+/**
+ * Returns a message id from two bytes: of a response to one of the first calls, of a call, or of a
+ * one-way message.
+ */
 static uint32_t peer_id(void)
 {
 	uint8_t kind = (uint8_t)take(1);
@@ -209,7 +213,7 @@ static uint32_t peer_id(void)
 	return (kind & 1 ? WIRE_ID_RESPONSE : 0) | (kind & 2 ? (uint32_t)take(4) >> 1 : kind >> 4);
 }
 
-/** A batch that adds up, from a few bytes, but for its count or its immediate now and then. */
+/** Writes a consistent batch from a few bytes, sometimes with a wrong count or immediate. */
 static void peer_batch(void)
 {
 	uint8_t shape = (uint8_t)take(1);
@@ -235,7 +239,8 @@ static void peer_batch(void)
 		meta.message_count = WIRE_COUNT_WRAP;
 		at = conn->rx.len - ring_off(conn->rx.producer, conn->rx.len);
 	}
-	if (take(1) & 1) { /* the short form: a link in memory takes it for a very long distance */
+	/* short form: a link in memory decodes the immediate as a very long distance */
+	if (take(1) & 1) {
 		ring_rx_batch(conn->link->ops, conn,
 			      wire_imm_short((uint32_t)(at / WIRE_ALIGN), shape & 1));
 		return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Can any bytes hurt who reads the description of a UDP endpoint?
+ * Fuzz target of the decoder of UDP endpoint descriptions.
  *
- * libFuzzer target. What decodes is an address to which a datagram may go, and encodes to the same
- * bytes again.
+ * A description that decodes is a valid destination of datagrams, and encodes to the same bytes
+ * again.
  */
 #include <stdint.h>
 #include <stdlib.h>

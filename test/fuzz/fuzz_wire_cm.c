@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Can any bytes hurt who reads a packet of the handshake?
+ * Fuzz target of the decoder of handshake packets.
  *
- * libFuzzer target. What decodes must obey the limits that everybody relies on, and encode to the
- * same bytes again: nothing was made up, nothing was overlooked.
+ * A packet that decodes obeys the limits that cm relies on, and encodes to the same bytes again.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -46,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	check_pkt(&pkt);
 	check(wire_cm_encode(&pkt, again) == len);
-	again[4] = data[4]; /* refusals of any version are read */
+	again[4] = data[4]; /* refusals of any version are decoded */
 	check(!memcmp(data, again, len - WIRE_CM_MAC_LEN));
 	return 0;
 }

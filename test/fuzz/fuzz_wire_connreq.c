@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Can any bytes hurt a listener, or who calls one?
+ * Fuzz target of the decoder of connection requests, which listeners and connecting endpoints use.
  *
- * libFuzzer target. What decodes must obey the limits that everybody relies on, and encode to the
- * same bytes again: nothing was made up, nothing was overlooked.
+ * A request that decodes obeys the limits that its users rely on, and encodes to the same bytes
+ * again.
  */
 #include <stdint.h>
 #include <stdlib.h>

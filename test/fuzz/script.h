@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The input of a fuzzer, read as a script: what happens next, and with which numbers. Zeroes follow its end.
+ * Input of a fuzzer, read as a script that selects actions and their numbers. Reads beyond the end
+ * return zeroes.
  */
 #ifndef FUZZ_SCRIPT_H
 #define FUZZ_SCRIPT_H
@@ -16,7 +17,7 @@ struct script {
 	const uint8_t *end;
 };
 
-/** The next bytes, up to eight, as a number. */
+/** Returns the next bytes, up to eight, as a number. */
 static inline uint64_t script_take(struct script *script, unsigned bytes)
 {
 	uint64_t value = 0;
@@ -28,7 +29,7 @@ static inline uint64_t script_take(struct script *script, unsigned bytes)
 	return value;
 }
 
-/** The next bytes, as they are. */
+/** Copies the next bytes unchanged. */
 static inline void script_bytes(struct script *script, uint8_t *to, size_t len)
 {
 	size_t left = (size_t)(script->end - script->at);

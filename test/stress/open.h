@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What stress tests open: a domain, and in it what their threads use. Whatever fails ends the program. */
+/*
+ * Helpers that open the domain of a stress test and the objects its threads use. A failure ends the
+ * program.
+ */
 #ifndef STRESS_OPEN_H
 #define STRESS_OPEN_H
 
@@ -18,7 +21,7 @@ struct stress_place {
 	struct fid_av *av;
 };
 
-/** On the loopback address; caps 0: all. */
+/** Opens a domain on the loopback address. caps 0: all. */
 static inline void stress_place_open(struct stress_place *p, enum fi_threading level, uint64_t caps)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -51,7 +54,7 @@ static inline struct fid_cq *stress_cq_open(struct fid_domain *domain, enum fi_w
 	return cq;
 }
 
-/** Bound, and enabled. */
+/** Returns an endpoint, bound and enabled. */
 static inline struct fid_ep *stress_ep_open(const struct stress_place *p, struct fid_cq *tx,
 					    struct fid_cq *rx)
 {
@@ -65,7 +68,7 @@ static inline struct fid_ep *stress_ep_open(const struct stress_place *p, struct
 	return ep;
 }
 
-/** The endpoint's own address, in the vector. */
+/** Inserts the endpoint's own address into the vector. */
 static inline fi_addr_t stress_av_insert(struct fid_av *av, struct fid_ep *ep)
 {
 	char name[64];

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Can two threads have a biased lock at once?
+ * Stress test of the biased lock: two threads must never own it at once.
  *
- * Threads take it in bursts, long ones that make them its owner and short ones that take it from
- * another, by all its ways. What it guards is two numbers that are equal whenever nobody has it, and
- * a sum. Built with TSan by the suite; without, it looks for what only a processor's store buffer
- * does: it fails if util_bias_barrier does nothing.
+ * Threads lock it in bursts, by all its functions: long bursts that make the thread its owner, and
+ * short ones that revoke the bias of another thread. The lock guards two numbers that are equal
+ * while it is free, and a sum.
+ *
+ * The suite builds the test with TSan. Without TSan it detects reordering by the store buffer: it
+ * fails if util_bias_barrier does nothing.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -22,8 +24,8 @@
 #define LIMIT_NS (60 * UTIL_NS_PER_S)
 
 static struct util_bias bias;
-static volatile uint64_t one, other; /* under it */
-static uint64_t plain;               /* under it: turns without the mutex */
+static volatile uint64_t one, other; /* guarded by the lock */
+static uint64_t plain;               /* guarded by the lock: turns without the mutex */
 static bool stop;                    /* atomic */
 
 static void turn(void)
@@ -37,7 +39,7 @@ static void turn(void)
 	other++;
 }
 
-/* By one of its ways: false, it was not free. */
+/* Locks by function number `way`. Returns false if the lock was not free. */
 static bool enter(int way)
 {
 	if (way == 0)
@@ -63,7 +65,7 @@ static void *run_bursts(void *arg)
 			if (!enter(way))
 				continue;
 			turn();
-			/* Else nobody owns it long enough after a while. */
+			/* Yields, so that another thread can become the owner. */
 			if (!bias.held && bias.needed)
 				bias.needed = UTIL_BIAS_TURNS_MIN;
 			util_bias_unlock(&bias);
@@ -73,7 +75,7 @@ static void *run_bursts(void *arg)
 	return NULL;
 }
 
-/* An owner that is in and out all the time, and a thread that comes again and again for a moment. */
+/* Runs the owner, which locks and unlocks all the time. */
 static void *run_owner(void *arg)
 {
 	uint64_t *turns = arg;
@@ -86,7 +88,10 @@ static void *run_owner(void *arg)
 	return NULL;
 }
 
-/* It stays till the other has been the owner: where processors are scarce it may not have begun yet. */
+/*
+ * Runs until the other thread has been the owner, since with few processors that thread may start
+ * late.
+ */
 static void *run_visitor(void *arg)
 {
 	uint64_t *turns = arg, limit_ns = util_clock_ns() + LIMIT_NS;
@@ -102,7 +107,7 @@ static void *run_visitor(void *arg)
 	return NULL;
 }
 
-/* All of them at once; 0 if each turn has counted, and some were the owner's. */
+/* Runs all threads at once. Returns 0 if each turn was counted and the owner had some of them. */
 static int run(void *(*const runs[])(void *), unsigned cnt)
 {
 	uint64_t turns[THREADS], sum = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do handshakes survive everything that applications do to them, from many threads at once?
+ * Stress test of the handshake: applications use it from many threads at once.
  *
  * Eight endpoints on two nodes, over a network that loses and repeats datagrams. Four threads
- * connect, withdraw, close conns and restart endpoints at random. Every engine checks the order of its
- * up-calls: establish, up and down at most once each, up not before establish, nothing after the agent
- * is closed. In the end everybody connects to everybody, gets an answer, and nothing is left open.
+ * connect, withdraw, close connections and restart endpoints at random. Every engine checks the
+ * order of its up-calls: establish, up and down at most once each, up not before establish, none
+ * after the endpoint is closed. At the end every endpoint connects to every other, receives a
+ * reply, and nothing is left open.
  */
 #include <dirent.h>
 #include <netinet/in.h>
@@ -29,13 +30,13 @@
 #define THREADS 4
 #define SECONDS 8
 
-/** An endpoint. `use` is held for reading by whoever calls cm, for writing by who restarts it. */
+/** Endpoint. `use` is locked for reading during calls of cm, for writing during a restart. */
 struct end {
 	pthread_rwlock_t use;
 	struct cm_node *node;
 	struct cm_ep *cep;
 	struct sockaddr_storage addr;
-	pthread_mutex_t lock; /* taken last; guards what follows */
+	pthread_mutex_t lock; /* locked last; guards the fields below */
 	struct util_list conns;
 	bool is_open;
 	unsigned asked, failed;
@@ -134,7 +135,7 @@ static const struct cm_ep_ops ops = {
 	.failed = on_failed,
 };
 
-/* Under the node's lock. */
+/* Sends with loss and repetition. Called under the node's lock. */
 static ssize_t lossy_send(void *ctx, int fd, const void *buf, size_t len, const struct sockaddr *to,
 			  socklen_t to_len)
 {
@@ -147,7 +148,7 @@ static ssize_t lossy_send(void *ctx, int fd, const void *buf, size_t len, const 
 	return sendto(fd, buf, len, MSG_DONTWAIT, to, to_len);
 }
 
-/** Half of the ends would rather go without a stream. */
+/** Opens an endpoint. Every second one prefers shared memory, the others the NIC. */
 static void end_open(struct end *end)
 {
 	struct cm_paths paths = { WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC,
@@ -159,7 +160,10 @@ static void end_open(struct end *end)
 	CHECK(!cm_ep_open(end->node, (struct sockaddr *)&end->addr, paths, &ops, end, &end->cep));
 }
 
-/* A conn that is down, or any that is up: the caller's to put, or NULL. */
+/*
+ * Removes a connection that is down, or with `any` one that is up. Returns it for the caller to
+ * put, or NULL.
+ */
 static struct conn *end_take(struct end *end, bool any)
 {
 	struct conn *found = NULL;
@@ -239,7 +243,7 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-/* Everybody to everybody, until all have been answered. */
+/* Connects every endpoint to every other, until all have received a reply. */
 static void finish(void)
 {
 	for (int i = 0; i < NODES * ENDS; i++) {
@@ -301,7 +305,7 @@ static void set_up(struct rng *rngs)
 		pthread_mutex_init(&end->lock, NULL);
 		util_list_init(&end->conns);
 		end_open(end);
-		cm_ep_addr(end->cep, &end->addr); /* the port that restarts keep */
+		cm_ep_addr(end->cep, &end->addr); /* the port stays the same across restarts */
 	}
 }
 

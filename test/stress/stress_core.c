@@ -43,9 +43,9 @@ struct end {
 	struct sockaddr_in addr;
 };
 
-/** An operation of one thread: whoever reads its completion sets `done`. */
+/** Operation of one thread. The thread that reads its completion sets `done`. */
 struct op {
-	int done; /* 0: open, 1: well, else the negative error */
+	int done; /* 0: open, 1: complete, else the negative error */
 };
 
 struct worker {
@@ -99,7 +99,7 @@ static void end_close(struct end *end)
 	CHECK(!fi_close(&end->fabric->fid));
 }
 
-/** Takes a few completions, whosesoever they are. */
+/** Reads a few completions, of any thread. */
 static void end_poll(struct end *end)
 {
 	struct fi_cq_tagged_entry entries[4];
@@ -120,7 +120,7 @@ static void end_poll(struct end *end)
 		sched_yield();
 }
 
-/** Waits for an operation, reading both queues: 1 or its error. */
+/** Waits for an operation, reading both queues. Returns 1 or its error. */
 static int op_wait(struct op *op)
 {
 	int done;
@@ -183,7 +183,7 @@ static void send_turn(struct end *end, const uint8_t *buf, uint32_t turn, uint64
 		CHECK(op_wait(&op) == 1);
 }
 
-/** A receive that nothing matches is taken back: it ends exactly once. */
+/** Cancels a receive that matches no message: it ends exactly once. */
 static void cancel_one(struct worker *w, struct end *end, uint8_t *buf)
 {
 	struct op op;
@@ -196,8 +196,8 @@ static void cancel_one(struct worker *w, struct end *end, uint8_t *buf)
 }
 
 /*
- * Turn by turn from one end to the other. A message that is fetched ends at its sender only when it
- * was received, so it is posted first; others may come unexpected.
+ * Sends in turns from one end to the other. A message of the rendezvous completes at its sender
+ * only after the receive, so its receive is posted first; others may arrive unexpected.
  */
 static void *run_worker(void *arg)
 {

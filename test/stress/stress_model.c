@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The device model's own threads beside a program's: do they race?
+ * Stress test of the device model: its threads must not race with those of a program.
  *
  * The model is linked in, with its polling thread and its service thread. Two threads of the
- * program, each with a device context, make queue pairs to one another, post, arm, read events and destroy
- * all of it again while doorbells are still on their way; now and then a queue pair breaks, a completion
- * queue goes, a context is closed and opened. What they write is written as libmlx5 writes it.
+ * program, each with a device context, connect queue pairs, post, arm, read events and destroy all
+ * of it while doorbells are pending. Sometimes a queue pair breaks, a completion queue is
+ * destroyed, or a context is closed and opened again. The threads write queues as libmlx5 does.
  *
- * For ThreadSanitizer; without it, it shows that nobody hangs.
+ * Meant for ThreadSanitizer; without it, the test shows that no thread hangs.
  */
 #include "model/krn_chan.h"
 #include "model/krn_cmd.h"
@@ -45,7 +45,7 @@ struct end {
 static struct end ends[2];
 static pthread_barrier_t both;
 
-/* ThreadSanitizer knows this call's older sister alone. */
+/* ThreadSanitizer intercepts only pthread_mutex_timedlock. */
 int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until)
 {
 	struct timespec now, wall;
@@ -64,7 +64,7 @@ static void need(int fine, const char *what)
 	abort();
 }
 
-/* A legacy command: the core struct begins with the address of the response. */
+/* Runs a legacy command: the core struct begins with the address of the response. */
 static void command(struct end *end, uint32_t number, void *core, size_t core_len, const void *drv,
 		    size_t drv_len, void *resp, size_t resp_len, const char *what)
 {
@@ -219,7 +219,7 @@ static void put_record(uint32_t *record, uint32_t value)
 	__atomic_store_n(record, htobe32(value), __ATOMIC_RELEASE);
 }
 
-/* SEND with immediate data and nothing else; or with a key that nobody has. Each reports. */
+/* Posts a SEND with immediate data only, or one with an invalid key. Each reports a completion. */
 static void put_send(struct end *end, uint32_t at, int wrong)
 {
 	uint8_t *wqe = end->queue + RQ_WQES * 64 + (size_t)at * 64;
@@ -247,7 +247,7 @@ static void ring(struct end *end, uint32_t at)
 static void post(struct end *end, int wrong)
 {
 	for (uint32_t i = 0; i < RQ_WQES; i++)
-		nic_be32_put(end->queue + (size_t)i * 64 + 4, 0x100); /* the end of its list */
+		nic_be32_put(end->queue + (size_t)i * 64 + 4, 0x100); /* end of the scatter list */
 	put_record(&end->record[0], RQ_WQES);
 	for (uint32_t i = 0; i < SENDS; i++) {
 		put_send(end, i, wrong && i == SENDS - 1);
@@ -306,7 +306,10 @@ static void wait_for(struct end *end, uint32_t cnt)
 	}
 }
 
-/* Both ends do this at a time. Every second time they leave before anything has happened. */
+/*
+ * Runs one round, at both ends at once. In every second round the ends leave before anything has
+ * completed.
+ */
 static void round_of(struct end *end, int round)
 {
 	make_qp(end);
@@ -336,7 +339,7 @@ static void *run(void *arg)
 	make_cq(end);
 	for (int round = 1; round <= ROUNDS; round++) {
 		round_of(end, round);
-		/* A peer's completion may still be on its way to a CQ that goes. */
+		/* A completion of the peer may still be pending for a CQ that is destroyed. */
 		if (round % 5 == 0) {
 			destroy_cq(end);
 			if (round % 10 == 0) {

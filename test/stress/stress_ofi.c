@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Many threads on one domain, through libfabric's calls: do the lock, the wait objects, the
- * progress thread and the event queue keep out of each other's way?
+ * Stress test of one domain used by many threads through libfabric: lock, wait objects, progress
+ * thread and event queue.
  *
  * Two endpoints under FI_THREAD_SAFE and FI_PROGRESS_AUTO. Per direction one thread sends and one
- * receives, the receivers asleep in fi_cq_sread and fi_cntr_wait; others meanwhile insert and
- * remove addresses, signal queues, and read the event queue that the vector is bound to. Every
- * message arrives once, in order, with its bytes. Built with TSan by the suite.
+ * receives; the receivers sleep in fi_cq_sread and fi_cntr_wait. Other threads insert and remove
+ * addresses, signal queues, and read the event queue that the vector is bound to. Every message
+ * arrives once, in order, with its bytes. The suite builds the test with TSan.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -47,7 +47,7 @@ static struct fid_eq *eq;
 static struct side sides[2];
 static bool done; /* atomic */
 
-/* Lengths on both sides of the eager limit, the same for sender and receiver. */
+/* Returns a length on either side of the eager limit, the same for sender and receiver. */
 static size_t len_of(uint32_t n)
 {
 	return n % 64 ? n % 400 : LEN_MAX - n % 1000;
@@ -77,7 +77,7 @@ static void open_side(struct side *side)
 	CHECK(!fi_enable(side->ep));
 }
 
-/* Insertions are reported to the event queue: waits for this one. */
+/* Inserts an address and waits for the event of this insertion. */
 static fi_addr_t insert(const struct sockaddr_in *sin)
 {
 	fi_addr_t addr = FI_ADDR_NOTAVAIL;

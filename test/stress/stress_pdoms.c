@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Threads with an endpoint and a queue each, in one domain: do they leave each other alone, and does the
- * domain hold together around them?
+ * Stress test of progress domains: threads with an endpoint and a queue each, in one domain.
  *
- * Each worker sends to all, messages around the limit between what goes at once and what is fetched,
- * writes into a region that all share and adds to a word in it. Meanwhile another thread does to
- * the domain whatever changes what endpoints have in common: inserts and removes addresses, registers
- * and closes regions, opens endpoints, sends from them and closes them. In a second run it
- * binds one endpoint to the queues of two workers, so that these have to share a lock from then on.
- * Every message arrives once, in order of its sender, with its bytes; nothing added is lost.
- * Built with TSan by the suite.
+ * Each worker sends to all, messages around the rendezvous limit, writes into a shared region and
+ * adds to a word in it. Another thread changes the shared state of the domain: inserts and removes
+ * addresses, registers and closes regions, opens endpoints, sends from them and closes them. In a
+ * second run it binds one endpoint to the queues of two workers, which merges their progress
+ * domains.
+ *
+ * Every message arrives once, in order of its sender, with its bytes; no addition is lost. The
+ * suite builds the test with TSan.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -36,7 +36,7 @@
 #define WINDOW  8
 #define LEN_MAX 20000
 #define KEY     1
-#define GUEST   WORKERS /* tag of those who come and go */
+#define GUEST   WORKERS /* tag of the endpoints that are opened and closed */
 
 struct worker {
 	struct fid_cq *cq;
@@ -44,7 +44,7 @@ struct worker {
 	fi_addr_t addr;
 	uint32_t sent[WORKERS];
 	uint32_t taken[WORKERS];
-	uint32_t guests;    /* atomic: messages of theirs */
+	uint32_t guests;    /* atomic: messages received from them */
 	uint32_t completed; /* all but receives */
 	uint8_t out[LEN_MAX];
 	uint8_t in[WINDOW][LEN_MAX];
@@ -52,9 +52,9 @@ struct worker {
 
 static struct stress_place shared;
 static struct worker workers[WORKERS];
-static uint64_t region[1 + WORKERS * WORKERS * 64]; /* the sum, then a place for each pair */
-static int done;  /* atomic: workers that have all they wait for */
-static bool stop; /* atomic: the guest is gone */
+static uint64_t region[1 + WORKERS * WORKERS * 64]; /* the sum, then 64 words for each pair */
+static int done;  /* atomic: workers that have received and completed everything */
+static bool stop; /* atomic: the other thread has ended */
 
 static size_t len_of(uint32_t n)
 {
@@ -66,7 +66,7 @@ static void post(struct worker *w, uint8_t *buf)
 	CHECK(!fi_trecv(w->ep, buf, LEN_MAX, NULL, FI_ADDR_UNSPEC, 0, UINT64_MAX, buf));
 }
 
-/* The tag says who sent it; the CQ data, which one of his. */
+/* Checks a message: the tag is the number of the sender, the CQ data the number of the message. */
 static void take_message(struct worker *w, const struct fi_cq_tagged_entry *e)
 {
 	uint8_t *buf = e->op_context;
@@ -116,7 +116,7 @@ static void send_next(struct worker *w, int me, int to)
 				    (uint64_t)me, w->out));
 }
 
-/* Bytes into our place, and one to the sum; by way of another's endpoint. */
+/* Writes into the words of this pair and adds to the sum, at the region of another endpoint. */
 static void touch_region(struct worker *w, int me, int to, uint32_t n)
 {
 	uint64_t place = 8 + (uint64_t)(me * WORKERS + to) * 512, one = 1;
@@ -151,7 +151,7 @@ static void *run_worker(void *arg)
 		progress(w);
 	__atomic_add_fetch(&done, 1, __ATOMIC_ACQ_REL);
 	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
-		progress(w); /* the others may need us */
+		progress(w); /* other workers may need progress of this one */
 	return NULL;
 }
 
@@ -160,7 +160,7 @@ static bool are_done(void)
 	return __atomic_load_n(&done, __ATOMIC_ACQUIRE) == WORKERS;
 }
 
-/* An address that nobody is at, which is never used. */
+/* Inserts and removes an unused address. */
 static void change_addresses(uint16_t n)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(n % 1000 + 1) };
@@ -189,7 +189,7 @@ static bool were_visited(uint32_t n)
 	return true;
 }
 
-/* A stranger, or one with a name, that sends to all. Without a name any more, it is gone. */
+/* Opens an endpoint, with or without a name, sends to all workers and closes it. */
 static void visit(uint32_t n)
 {
 	struct fid_cq *cq = stress_cq_open(shared.domain, FI_WAIT_NONE);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do two processes that both write and read their rings at once stay out of each other's way?
+ * Stress test of rings: two processes that write and read their rings at once.
  *
- * Two threads play them: a device of shared memory each, connections between them over rings of the
- * smallest sizes, messages and calls both ways, some held and released out of order, calls answered
- * out of order, every byte checked, sleeps when there is nothing to do. Flow control is all that keeps
- * a writer from bytes that the reader still looks at: where it fails, ThreadSanitizer sees the race.
+ * Two threads play the processes: a shared-memory device each, connections over rings of the
+ * smallest sizes, messages and calls both ways. Some messages are retained and released out of
+ * order, calls are replied to out of order, every byte is checked, and idle threads sleep. Only
+ * flow control keeps a writer from bytes that the reader still uses: where it fails,
+ * ThreadSanitizer reports the race.
  *
- * In the first round each writer is given the reader's own mapping, since ThreadSanitizer knows
- * memory by its address; in the second they have their own.
+ * In the first round each writer uses the reader's own mapping, since ThreadSanitizer identifies
+ * memory by its address; in the second round each has its own mapping.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -27,14 +28,14 @@
 #include "util/clock.h"
 
 #define CONNS    6u
-#define ITEMS    20000u /* messages and calls of a connection and direction */
+#define ITEMS    20000u /* messages and calls per connection and direction */
 #define OPEN_MAX 64u
 #define HOLD_MAX 8u
 #define LIMIT_NS (600 * UTIL_NS_PER_S)
 
 static const uint64_t ring_lens[CONNS] = { 1024, 1024, 2048, 4096, 4096, 16384 };
 
-/** A call of the peer that waits for its answer; `item` says what it was. */
+/** Call of the peer that waits for its response; `item` is its number. */
 struct open_call {
 	struct core_call_ref ref;
 	uint32_t item;
@@ -48,16 +49,17 @@ struct held {
 };
 
 struct end {
-	struct ring_conn conn; /* first */
+	struct ring_conn conn; /* First member */
 	struct player *player;
 	uint32_t sent, got;
-	uint32_t calls[OPEN_MAX]; /* contexts: item + 1 of our open calls */
+	uint32_t calls[OPEN_MAX]; /* contexts: item + 1 of the open calls of this end */
 	uint32_t call_cnt;
 	struct open_call open[OPEN_MAX];
 	uint32_t open_cnt;
 	struct held held[HOLD_MAX];
 	uint32_t held_cnt;
-	struct shm_inbox *own_inbox_map; /* what close must unmap */
+	/* this end's own mapping, restored before close unmaps it */
+	struct shm_inbox *own_inbox_map;
 };
 
 struct player {
@@ -78,7 +80,7 @@ static const struct ring_flush_cfg flush_cfg = { .best_len = 512,
 						 .reads_consumer = true,
 						 .head_bits = 32 };
 
-/* ---- what is sent ---- */
+/* ---- content ---- */
 
 static uint32_t mix(uint32_t item)
 {
@@ -184,7 +186,7 @@ static const struct core_upcalls upcalls = {
 	.on_down = on_down,
 };
 
-/* ---- what a player does ---- */
+/* ---- actions ---- */
 
 static int send_call(struct end *end, const struct core_frame *frame, uint32_t item)
 {
@@ -271,7 +273,7 @@ static bool is_done(const struct player *p)
 	return true;
 }
 
-/** All is sent and answered: only the peer can change anything, by a message. */
+/** Sleeps if all is sent and replied to, since only a message of the peer can then cause work. */
 static void sleep_if_idle(struct player *p)
 {
 	struct pollfd pfd = { .fd = shm_dev_wait_fd(transport_of(p)->dev), .events = POLLIN };
@@ -331,7 +333,7 @@ static void player_open(struct player *p, uint64_t seed)
 	pthread_mutex_init(&p->engine.lock, NULL);
 }
 
-/** The ring that `from` writes is mapped where its reader has it. */
+/** Maps the ring that `from` writes at the address of its reader. */
 static void share_mapping(struct end *from, const struct dev_link *to)
 {
 	struct shm_link *link = (struct shm_link *)from->conn.link;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do connections come and go cleanly while the control thread and two progress threads run?
+ * Stress test of the ring engine: connections open and close while the control thread and two
+ * progress threads run.
  *
- * Two threads with an engine each, over shared memory and the real handshake. In each round one of
- * them connects, or both at once; each sends some messages and makes a call; one of them closes, or
- * both; the other hears of it, after everything that had arrived. Then the next round, with the
- * same addresses.
+ * Two threads with an engine each, over shared memory and the real handshake. In each round one
+ * engine connects, or both at once; each sends some messages and makes a call; one closes, or both.
+ * The other receives on_down after everything that had arrived. The next round uses the same
+ * addresses.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -24,7 +25,7 @@
 
 #define ROUNDS   150u
 #define MESSAGES 5u
-#define LIMIT_NS (200 * UTIL_NS_PER_S) /* a round */
+#define LIMIT_NS (200 * UTIL_NS_PER_S) /* limit of a round */
 
 struct player {
 	struct core_engine *engine;
@@ -32,9 +33,9 @@ struct player {
 	struct sockaddr_storage addr;
 	struct core_chan *chan;
 	uint32_t round;
-	uint32_t sent, got;   /* messages of this round */
-	bool called, replied; /* our call */
-	bool asked;           /* theirs was answered */
+	uint32_t sent, got;   /* messages in this round */
+	bool called, replied; /* call of this end */
+	bool asked;           /* call of the peer was replied to */
 	uint32_t ups, downs;
 	pthread_t thread;
 };
@@ -139,7 +140,7 @@ static bool has_talked(const struct player *p)
 	return p->got == MESSAGES && p->replied && p->asked;
 }
 
-/** Progress until `p` has talked (or, if `down`, has no channel any more). */
+/** Makes progress until `p` has exchanged everything or, with `down`, has no channel any more. */
 static void run_until(struct player *p, bool down)
 {
 	uint64_t start = util_clock_ns();
@@ -155,7 +156,7 @@ static void run_until(struct player *p, bool down)
 
 static void play_round(struct player *p, const struct player *peer, unsigned self)
 {
-	unsigned who = p->round % 3; /* 0, 1: that one connects and closes; 2: both do */
+	unsigned who = p->round % 3; /* 0, 1: this player connects and closes; 2: both do */
 
 	p->sent = p->got = 0;
 	p->called = p->replied = p->asked = false;

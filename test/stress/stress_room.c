@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A sender whose messages find no room in their session, because the receiver is away: does it sleep until
- * there is some, and does it always wake?
+ * Stress test of a sender that waits for room in its session while the receiver is idle: it must
+ * sleep, and always wake.
  *
- * Two threads, each with a domain of its own, over datagrams. In each round the sender posts more than a
- * session takes. The receiver does nothing until the sender has fallen asleep, some times in a row: who is kept
- * awake instead keeps both waiting. Then all is received, by a thread that sleeps, too. In turns the sender
- * sleeps as fi_trywait says, where it is counted how often it is refused, and in fi_cq_sread. Built with TSan by
- * the suite.
+ * Two threads, each with a domain of its own, over datagrams. In each round the sender posts more
+ * than a session accepts. The receiver stays idle until the sender has fallen asleep several times
+ * in a row; a sender that is kept awake blocks both. Then a thread that sleeps, too, receives
+ * everything. The sender alternates between fi_trywait, whose refusals are counted, and
+ * fi_cq_sread. The suite builds the test with TSan.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -29,9 +29,9 @@
 #define ROUNDS  24
 #define BURST   24 /* messages; a session takes five of the long ones */
 #define LEN     16384
-#define SLEEPS  4     /* of the sender, before the receiver comes back */
-#define REFUSED 200   /* times in a row that fi_trywait may say no: something moved each time */
-#define LONG_MS 60000 /* nobody sleeps that long */
+#define SLEEPS  4     /* of the sender, before the receiver continues */
+#define REFUSED 200   /* refusals of fi_trywait in a row, each after some progress */
+#define LONG_MS 60000 /* time-out that no sleep reaches */
 #define NAP_MS  20
 
 struct side {
@@ -43,8 +43,8 @@ struct side {
 };
 
 static struct side sender, receiver;
-static uint32_t slept;    /* atomic: times that the sender fell asleep in this round */
-static uint32_t round_no; /* atomic: that the sender is in */
+static uint32_t slept;    /* atomic: sleeps of the sender in this round */
+static uint32_t round_no; /* atomic: round of the sender */
 
 static void open_side(struct side *s)
 {
@@ -69,7 +69,7 @@ static bool read_one(struct side *s, struct fi_cq_tagged_entry *e)
 	return ret == 1;
 }
 
-/* Tells of each time that it goes to sleep. */
+/* Sleeps once and counts the sleep. */
 static void sleep_once(struct side *s, uint32_t *times)
 {
 	struct fid *fids[1] = { &s->cq->fid };
@@ -86,7 +86,7 @@ static void sleep_once(struct side *s, uint32_t *times)
 	CHECK(poll(&pfd, 1, LONG_MS) == 1);
 }
 
-/* A nap that ran out was one, too. */
+/* Reads one completion with fi_cq_sread. A sleep that timed out counts, too. */
 static bool sread_one(struct side *s, struct fi_cq_tagged_entry *e, uint32_t *times)
 {
 	ssize_t ret = fi_cq_sread(s->cq, e, 1, NULL, NAP_MS);
@@ -109,7 +109,7 @@ static size_t len_of(uint32_t round, uint32_t i)
 	return (round + i) % 5 ? LEN - i : 4 + i; /* with a short one in between */
 }
 
-/* All of a round. Short ones may end before long ones that came before them. */
+/* Receives all messages of a round. Short ones may complete before earlier long ones. */
 static void receive_round(uint32_t round, uint8_t *bufs)
 {
 	struct fi_cq_tagged_entry e;
@@ -141,7 +141,7 @@ static void *run_receiver(void *arg)
 	(void)arg;
 	CHECK(bufs);
 	for (round = 0; round < ROUNDS; round++) {
-		/* The first round makes the connection, for which the receiver has to be there. */
+		/* The first round connects, so the receiver must make progress. */
 		while (round && is_away(round))
 			sched_yield();
 		receive_round(round, bufs);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a link of shared memory keep its promises when both ends run at once?
+ * Stress test of shared-memory links: both ends run at once.
  *
- * Two threads play two processes: a device each, links between them, messages of random length
- * both ways, every byte checked, room learnt from consumer words. Their devices look at few links
- * and park them early, so that posts, sweeps, sheddings and sleeps all happen all the time. A third
- * and a fourth make and close links meanwhile, as the handshake's does.
+ * Two threads play two processes: a device each, links between them, messages of random length both
+ * ways, every byte checked, room read from consumer words. The devices poll few links and park them
+ * early, so that posts, sweeps, parking and sleeps overlap. A third and a fourth thread create and
+ * close links, as the thread of the handshake does.
  *
- * Three rounds. In the first each writer is given the reader's own mapping: ThreadSanitizer knows
- * memory by its address, and would see nothing through two mappings of it. The second uses them as
- * they are. A third has the writers fence instead of membarrier.
+ * Three rounds. In the first each writer uses the reader's own mapping, since ThreadSanitizer
+ * identifies memory by its address. The second uses separate mappings. In the third the writers
+ * fence instead of using membarrier.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@
 
 #define LINKS    24
 #define RING     4096u
-#define MSGS     1500u /* a link and direction */
+#define MSGS     1500u /* per link and direction */
 #define UNIT_MAX 12u
 #define LIMIT_NS (600 * UTIL_NS_PER_S)
 
@@ -34,7 +34,8 @@ struct end {
 	struct dev_link *link;
 	uint64_t tx_pos, released, rx_pos;
 	uint32_t sent, got;
-	struct shm_inbox *own_inbox_map; /* what close must unmap */
+	/* this end's own mapping, restored before close unmaps it */
+	struct shm_inbox *own_inbox_map;
 };
 
 struct player {
@@ -131,7 +132,7 @@ static void publish(struct end *end, uint32_t units)
 	end->tx_pos += len;
 }
 
-/* The part before the ring's end is a message of its own, as a marker is. */
+/* Sends a message. The part before the ring's end is a message of its own, as a marker is. */
 static bool try_send(struct end *end)
 {
 	uint64_t to_end = (RING - (end->tx_pos & (RING - 1))) / DEV_IMM_UNIT;
@@ -175,7 +176,7 @@ static bool is_done(const struct player *p, bool sending)
 	return true;
 }
 
-/* A message towards us must end this sleep; room for ours does not, so only when all is sent. */
+/* Sleeps once all is sent: an arriving message ends the sleep, room for sends does not. */
 static void sleep_once(struct player *p)
 {
 	struct pollfd pfd = { .fd = shm_dev_wait_fd(p->dev), .events = POLLIN };
@@ -211,7 +212,7 @@ static void *play(void *arg)
 	return NULL;
 }
 
-/* The other thread: links come and go, posts for links that are gone arrive. */
+/* Runs the other thread: creates and closes links, so that posts arrive for closed links. */
 static void *control(void *arg)
 {
 	struct end ea, eb;

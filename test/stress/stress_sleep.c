@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Threads with an endpoint and a queue each, in one domain, all asleep: is a wake-up ever lost?
+ * Stress test of wakeups: threads with an endpoint and a queue each, in one domain, all asleep.
  *
- * One token goes round, so whoever has it is the only one awake, and who misses it sleeps for
- * ever. In turns they sleep in fi_cq_sread and, as fi_trywait asked for, in poll(2). They begin before
- * their queues have endpoints, and so in the domain's first group; meanwhile queues of two become
- * those of a third endpoint, so that these two share a lock from then on, and a guest comes and goes.
- * Built with TSan by the suite.
+ * One token goes round, so only its owner is awake, and a lost wakeup stops the test. The threads
+ * alternate between fi_cq_sread and, after fi_trywait, poll(2). They start before their queues have
+ * endpoints, so in the domain's first progress domain. Then the queues of two threads are bound to
+ * a third endpoint, which merges their progress domains, and another endpoint is opened and closed.
+ * The suite builds the test with TSan.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -28,25 +28,25 @@
 #define WORKERS 3
 #define HOPS    6000
 #define LEN_MAX 20000
-#define LONG_MS 60000 /* nobody sleeps that long */
+#define LONG_MS 60000 /* time-out that no sleep reaches */
 
 struct worker {
 	pthread_t thread;
 	struct fid_cq *cq;
 	struct fid_ep *ep;
 	fi_addr_t addr;
-	uint32_t slept; /* times */
-	uint32_t open;  /* sends */
+	uint32_t slept; /* sleeps */
+	uint32_t open;  /* sends in progress */
 	uint32_t in[LEN_MAX / 4];
 	uint32_t out[LEN_MAX / 4];
 };
 
 static struct stress_place place;
 static struct worker workers[WORKERS];
-static bool ready;    /* atomic: all endpoints are there */
+static bool ready;    /* atomic: all endpoints are open */
 static uint32_t hops; /* atomic */
 
-/* Mostly what goes at once, now and then what the receiver fetches. */
+/* Returns a length: mostly eager, sometimes of the rendezvous. */
 static size_t len_of(uint32_t hop)
 {
 	return hop % 16 ? 4 : LEN_MAX;
@@ -71,7 +71,7 @@ static void sleep_on(struct worker *w)
 	CHECK(poll(&pfd, 1, LONG_MS) == 1);
 }
 
-/* The next completion. */
+/* Waits for the next completion. */
 static void await(struct worker *w, struct fi_cq_tagged_entry *e, bool polls)
 {
 	ssize_t ret;
@@ -84,7 +84,7 @@ static void await(struct worker *w, struct fi_cq_tagged_entry *e, bool polls)
 	CHECK(ret == 1);
 }
 
-/* It has the token: on to the next one, when our buffer is free. */
+/* Sends the token to the next worker once the send buffer is free. */
 static void pass_on(struct worker *w, uint32_t hop)
 {
 	struct worker *next = &workers[(w - workers + 1) % WORKERS];
@@ -107,7 +107,7 @@ static void *run_worker(void *arg)
 {
 	struct worker *w = arg;
 	struct fi_cq_tagged_entry e;
-	uint32_t hop = (uint32_t)(w - workers); /* whichever it will be, they do it differently */
+	uint32_t hop = (uint32_t)(w - workers); /* start value that differs between workers */
 
 	while (hop + WORKERS <= HOPS) {
 		await(w, &e, hop & 1);
@@ -155,7 +155,10 @@ static void await_hop(uint32_t hop)
 		sched_yield();
 }
 
-/* Brings the token, and comes back when it is half way: then two workers become allies. */
+/*
+ * Sends the token from a new endpoint and waits until it is half way; then merges the progress
+ * domains of two workers.
+ */
 static void visit(bool allies)
 {
 	static uint32_t token;
@@ -165,7 +168,7 @@ static void visit(bool allies)
 	ssize_t ret;
 
 	ep = stress_ep_open(&place, cq, cq);
-	token = WORKERS * 8 + 1; /* a short one, for the first worker */
+	token = WORKERS * 8 + 1; /* short message to the first worker */
 	while ((ret = fi_tsend(ep, &token, 4, NULL, workers[0].addr, 1, NULL)))
 		CHECK(ret == -FI_EAGAIN);
 	CHECK(fi_cq_sread(cq, &e, 1, NULL, LONG_MS) == 1);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Threads that keep the promises of a threading level, and no more: does the provider keep its own?
+ * Stress test of threading levels: threads that do no more than their level permits.
  *
  * Every level below FI_THREAD_DOMAIN: two threads with two endpoints and a queue each, in one
- * domain, send to themselves and to each other. FI_THREAD_DOMAIN: a domain each, nothing is locked.
- * Then two threads that send into one shared receive context, whose messages a third takes out,
- * asleep on a wait set. Every message arrives once, in order of its sender, with its bytes. Built
- * with TSan by the suite.
+ * domain, send to themselves and to each other. FI_THREAD_DOMAIN: a domain each, without locks.
+ * Then two threads send into one shared receive context, whose messages a third thread reads,
+ * asleep on a wait set. Every message arrives once, in order of its sender, with its bytes. The
+ * suite builds the test with TSan.
  */
 #include <pthread.h>
 #include <rdma/fi_cm.h>
@@ -29,14 +29,14 @@
 #define WINDOW  8
 #define LEN_MAX 20000
 
-/* ep[0] sends to its own ep[1], and to the other's. */
+/* Thread whose ep[0] sends to its own ep[1] and to that of the other thread. */
 struct worker {
 	struct stress_place place;
 	struct fid_cq *cq;
 	struct fid_ep *ep[2];
-	fi_addr_t to[THREADS]; /* everybody's ep[1] in our vector */
+	fi_addr_t to[THREADS]; /* addresses of all ep[1] in this worker's vector */
 	uint32_t sent[THREADS];
-	uint32_t taken[THREADS]; /* from whom */
+	uint32_t taken[THREADS]; /* messages received, by sender */
 	uint32_t completed;      /* sends */
 	uint8_t out[LEN_MAX];
 	uint8_t in[WINDOW][LEN_MAX];
@@ -44,7 +44,7 @@ struct worker {
 
 static struct worker workers[THREADS];
 
-/* Around the limit between what goes at once and what is fetched. */
+/* Returns a length around the rendezvous limit. */
 static size_t len_of(uint32_t n)
 {
 	return n % 64 ? 4 + n % 300 : LEN_MAX - n % 1000;
@@ -92,7 +92,7 @@ static void post(struct worker *w, uint8_t *buf)
 	CHECK(!fi_trecv(w->ep[1], buf, LEN_MAX, NULL, FI_ADDR_UNSPEC, 0, UINT64_MAX, buf));
 }
 
-/* The tag says who sent it; the CQ data, which one of his. */
+/* Checks a message: the tag is the number of the sender, the CQ data the number of the message. */
 static void take(struct worker *w, const struct fi_cq_tagged_entry *e)
 {
 	uint8_t *buf = e->op_context;
@@ -117,7 +117,7 @@ static void progress(struct worker *w)
 		take(w, &e[i]);
 }
 
-/* One at a time: the buffer is filled again after it completed. */
+/* Sends one message at a time: the buffer is filled again after its completion. */
 static void send_next(struct worker *w, int me, int to)
 {
 	uint32_t n = w->sent[to]++, completed = w->completed;
@@ -140,7 +140,7 @@ static bool is_done(const struct worker *w)
 	return true;
 }
 
-static int gone; /* atomic: threads that have all they wait for */
+static int gone; /* atomic: threads that have received and completed everything */
 
 static void *run_worker(void *arg)
 {
@@ -155,7 +155,7 @@ static void *run_worker(void *arg)
 		progress(w);
 	__atomic_add_fetch(&gone, 1, __ATOMIC_ACQ_REL);
 	while (__atomic_load_n(&gone, __ATOMIC_ACQUIRE) < THREADS)
-		progress(w); /* the other may need us */
+		progress(w); /* the other thread may need progress of this one */
 	return NULL;
 }
 
@@ -185,7 +185,7 @@ static void run_level(enum fi_threading level, bool own)
 	       own ? "a domain each" : "one domain", MSGS);
 }
 
-static bool shared_is_over; /* all has arrived */
+static bool shared_is_over; /* all messages have arrived */
 
 struct sender {
 	struct fid_ep *ep;
@@ -204,7 +204,7 @@ static void *run_sender(void *arg)
 	for (n = 0; n < MSGS; n++)
 		while ((ret = fi_tinjectdata(s->ep, &n, sizeof(n), n, s->to, s->tag)))
 			CHECK(ret == -FI_EAGAIN && fi_cq_read(s->cq, &e, 1) == -FI_EAGAIN);
-	/* What found a device without room leaves with a progress call of its sender. */
+	/* Messages that the device had no room for leave in a progress call of their sender. */
 	while (!__atomic_load_n(&shared_is_over, __ATOMIC_ACQUIRE)) {
 		CHECK(fi_cq_read(s->cq, &e, 1) == -FI_EAGAIN);
 		sched_yield();
@@ -212,7 +212,7 @@ static void *run_sender(void *arg)
 	return NULL;
 }
 
-/* What lies in both queues, each message the next of its sender. */
+/* Reads both queues; each message must be the next of its sender. Returns the number read. */
 static uint32_t take_shared(struct fid_cq **cqs, struct fid_ep *srx, uint32_t *next)
 {
 	struct fi_cq_tagged_entry e;
@@ -229,7 +229,10 @@ static uint32_t take_shared(struct fid_cq **cqs, struct fid_ep *srx, uint32_t *n
 	return cnt;
 }
 
-/* Endpoint i of the context receives what sender i sends; the main thread sleeps on the set. */
+/*
+ * Runs the shared context: its endpoint i receives from sender i, the main thread sleeps on the
+ * set.
+ */
 static void run_shared(void)
 {
 	struct fi_wait_attr wait_attr = { .wait_obj = FI_WAIT_UNSPEC };

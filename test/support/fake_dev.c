@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The device that fake links are of: its life, its memory, and whose turn it is: see fake_link.h. */
+/* Device of the fake links: open and close, memory, and order of progress. See fake_link.h. */
 #include "support/fake_link.h"
 
 #include <rdma/fi_errno.h>
@@ -26,7 +26,7 @@ void fake_dev_init(struct fake_dev *fake, bool direct, uint64_t seed)
 
 /* ---- memory ---- */
 
-/** Is [addr, addr + len) registered for `access`? */
+/** Checks that [addr, addr + len) is registered for `access`. */
 void fake_check_mem(const struct fake_mem *mem, const void *addr, size_t len, unsigned access)
 {
 	if (!mem || mem->magic != FAKE_MEM_MAGIC)
@@ -67,7 +67,7 @@ static void fake_mem_dereg(struct dev *dev, struct dev_mem *mem)
 
 /* ---- progress ---- */
 
-/** What a write of the peer's needs to arrive here: some of it, or all. */
+/** Delivers some of the peer's writes, or all. */
 static void fake_pump(struct fake_dev *fake, struct fake_link *f)
 {
 	if (!f->peer)
@@ -95,7 +95,7 @@ static bool fake_dev_poll(struct dev *dev, struct dev_event *ev)
 	return false;
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static int fake_dev_open(struct dev **dev)
 {

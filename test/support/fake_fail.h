@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * What becomes of a test whose code breaks a rule of the contract that a fake device keeps?
- */
+/* End of a test whose code breaks a rule of the contract that a fake device implements. */
 #ifndef SUPPORT_FAKE_FAIL_H
 #define SUPPORT_FAKE_FAIL_H
 

@@ -163,7 +163,7 @@ bool fake_poll_link(struct dev_link *link, struct dev_event *ev)
 	return down && fake_ev(f, ev, (struct dev_event){ .kind = DEV_EV_DOWN, .status = down });
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 int fake_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **out)
 {

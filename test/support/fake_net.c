@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The way between ports, and what goes wrong on it: see fake_net.h. The ports: fake_net_port.c. */
+/* Network between ports and its faults: see fake_net.h. The ports are in fake_net_port.c. */
 #include "support/fake_net.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define FAKE_MILLION 1000000u
-#define FAKE_HDR_LEN 16u /* what damage hits */
+#define FAKE_HDR_LEN 16u /* range that damage changes */
 
 enum fake_stage {
 	FAKE_AT_LINK, /* before the receiver's link */
-	FAKE_ARRIVED, /* behind it */
+	FAKE_ARRIVED, /* behind the receiver's link */
 };
 
 struct fake_event {
 	uint64_t at_ns;
-	uint64_t seq; /* what is due at the same time keeps its order */
+	uint64_t seq; /* keeps the order of events that are due at the same time */
 	enum fake_stage stage;
 	uint32_t from;
 	uint32_t to;
@@ -42,7 +42,7 @@ void fake_net_fini(struct fake_net *net)
 	memset(net, 0, sizeof(*net));
 }
 
-/* ---- what is on its way, by time ---- */
+/* ---- events by time ---- */
 
 static bool fake_before(const struct fake_event *a, const struct fake_event *b)
 {
@@ -83,7 +83,7 @@ static struct fake_event fake_pop(struct fake_net *net)
 	return first;
 }
 
-/* ---- a datagram sets out ---- */
+/* ---- send ---- */
 
 static bool fake_happens(struct fake_net *net, uint32_t chance)
 {
@@ -138,7 +138,7 @@ static void fake_launch(struct fake_net *net, const struct fake_pkt *pkt, uint64
 		.stage = FAKE_AT_LINK, .from = pkt->from, .to = pkt->to, .len = pkt->len
 	};
 
-	/* A copy comes behind, by up to as much again as the way takes. */
+	/* A copy is delayed by up to the time of the original. */
 	ev.at_ns = leaves_ns + net->latency_ns + pkt->delay_ns;
 	for (uint32_t i = 0; i < pkt->copies; i++) {
 		ev.data = malloc(pkt->len ? pkt->len : 1);
@@ -194,9 +194,9 @@ void fake_net_forge(struct fake_net *net, uint32_t from, uint32_t to, const void
 	fake_push(net, ev);
 }
 
-/* ---- and comes ---- */
+/* ---- arrival ---- */
 
-/** Into the queue before the receiver's link, if there is room. */
+/** Puts a datagram into the queue before the receiver's link, if there is room. */
 static void fake_enter_link(struct fake_net *net, struct fake_port *port, struct fake_event ev)
 {
 	uint64_t wait_ns = fake_later(port->ingress_free_ns, net->now_ns) - net->now_ns;

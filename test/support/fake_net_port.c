@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A port of the simulated network, behind dev/dgram.h: see fake_net.h. */
+/* Port of the simulated network, behind dev/dgram.h: see fake_net.h. */
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +8,12 @@
 #include "support/fake_net.h"
 
 #define FAKE_NET_MAGIC 0x6E65746Bu
-#define FAKE_REPORT    8u /* a NIC reports each so many */
+#define FAKE_REPORT    8u /* interval of reports of a NIC */
 
-/** A datagram whose bytes the user must leave alone. */
+/** Datagram whose bytes the user must not change. */
 struct fake_tx {
 	uint64_t leaves_ns;
-	uint64_t sum; /* of its bytes as they were sent; those that were copied: not looked at */
+	uint64_t sum; /* checksum of the bytes at send; unused for copied datagrams */
 	bool copied;
 	bool reports;
 	struct dev_dgram_out out;
@@ -23,7 +23,7 @@ struct fake_rx {
 	uint8_t *data; /* NULL: free */
 	uint32_t len;
 	uint32_t from;
-	bool out; /* handed out by poll */
+	bool out; /* returned by poll */
 };
 
 struct fake_net_desc {
@@ -33,7 +33,7 @@ struct fake_net_desc {
 };
 
 struct fake_ah {
-	struct dev_dgram_ah base; /* first */
+	struct dev_dgram_ah base; /* First member */
 	uint32_t number;
 };
 
@@ -196,7 +196,7 @@ static int fake_port_send(struct dev_dgram *dg, const struct dev_dgram_out *out,
 	return n ? (int)n : -FI_EAGAIN;
 }
 
-/** What has left and reports, and all before it. */
+/** Reports datagrams that have left, up to the last one with a report. */
 static void fake_port_report(struct fake_port *port)
 {
 	struct dev_dgram *dg = &port->base;
@@ -262,18 +262,18 @@ static int fake_port_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigne
 	return (int)n;
 }
 
-/* ---- right to its place ---- */
+/* ---- poll_into ---- */
 
 #define FAKE_INTO_MAX 5u
 #define FAKE_SCRIBBLE 0xA5
 
-/** The n-th datagram that has come, and was not handed out. */
+/** Returns the n-th datagram that has arrived and was not returned by poll. */
 static struct fake_rx *fake_port_nth(struct fake_port *port, uint32_t n)
 {
 	return &port->rx[port->order[(port->order_head + n) % port->base.rx_cnt]];
 }
 
-/** Bytes of the place that datagram n could fill. */
+/** Returns the bytes of the target that datagram n could fill. */
 static uint32_t fake_place_part(const struct dev_dgram_target *place, uint32_t n)
 {
 	uint32_t rest = place->len - n * place->part_len;
@@ -281,7 +281,7 @@ static uint32_t fake_place_part(const struct dev_dgram_target *place, uint32_t n
 	return rest < place->part_len ? rest : place->part_len;
 }
 
-/** How many of those that have come are heads and parts as the place has them. */
+/** Returns the number of arrived datagrams whose heads and parts match the target. */
 static uint32_t fake_port_fits(struct fake_port *port, const struct dev_dgram_target *place,
 			       uint32_t max)
 {
@@ -294,7 +294,7 @@ static uint32_t fake_port_fits(struct fake_port *port, const struct dev_dgram_ta
 		if (rx->len <= place->head_len || rx->len > place->head_len + part)
 			break;
 		if (rx->len < place->head_len + part)
-			return n + 1; /* a shorter one is the last */
+			return n + 1; /* a shorter datagram is the last */
 	}
 	return n;
 }
@@ -367,7 +367,7 @@ static void fake_port_release(struct dev_dgram *dg, uint32_t slot)
 	dg->rx_retained--;
 }
 
-/* ---- waiting: simulated time has none ---- */
+/* ---- wait: none in simulated time ---- */
 
 static int fake_port_wait_fd(struct dev_dgram *dg)
 {

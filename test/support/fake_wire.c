@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Writes, on their way and when they arrive, all of which are checked: see fake_link.h. */
+/* Writes in flight and at their arrival, with checks of each: see fake_link.h. */
 #include "support/fake_link.h"
 
 #include <rdma/fi_errno.h>
@@ -13,8 +13,9 @@ static uint64_t *fake_word(uint8_t *ring, uint64_t off)
 }
 
 /**
- * Where the head of a write is and how far from the next one, in bytes. Of links without in-band arrival the
- * immediate is their user's, whose rules are known here (wire_ring.h): a head need not travel.
+ * Returns the position of a write's head and its distance from the next one, in bytes. Without
+ * in-band arrival the user defines the immediate; this function follows wire_ring.h, by which a
+ * head need not travel.
  */
 static uint64_t fake_head(const struct fake_link *f, uint64_t off, uint32_t imm)
 {
@@ -55,7 +56,10 @@ static void fake_enqueue(struct fake_link *f, uint64_t off, uint32_t len, uint32
 	f->dev->write_cnt++;
 }
 
-/** Words of heads that are clear must stay so: the user writes neither them nor bytes behind a write. */
+/**
+ * Checks that cleared words of heads stay cleared: the user writes neither them nor bytes behind a
+ * write.
+ */
 static void fake_check_words(const struct fake_link *f, uint64_t off, uint32_t imm)
 {
 	uint64_t mask = f->base.tx_len - 1, at;
@@ -107,7 +111,7 @@ int fake_late_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t 
 	return ret;
 }
 
-/** The oldest write arrives: are its bytes still what they were? */
+/** Delivers the oldest write and checks that its bytes have not changed. */
 static struct fake_write fake_arrive(struct fake_link *from, uint64_t at)
 {
 	struct fake_write w = from->wire[at & from->wire_mask];
