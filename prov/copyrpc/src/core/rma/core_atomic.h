@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Atomic operations on a peer's memory (fi_atomic). Called by ofi/; the target side through core_handlers.
+ * Atomic operations on a peer's memory (fi_atomic). Called by ofi/; the target side through
+ * core_handlers.
  *
  * An operation is a sequence of calls (core_access.h). The peer executes each in its progress with
  * processor instructions (core_atomic_exec.h) and replies at once. A completed operation has been
