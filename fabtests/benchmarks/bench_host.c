@@ -89,7 +89,6 @@ static void child_gone(int sig)
 {
 	int status = 0;
 
-	(void)sig;
 	if (waitpid(-1, &status, WNOHANG) > 0 && status)
 		_exit(EXIT_FAILURE);
 }

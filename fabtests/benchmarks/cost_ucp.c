@@ -42,7 +42,6 @@ static void cost_ucp_sent(void *request, ucs_status_t status, void *user)
 static void cost_ucp_received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info,
 			      void *user)
 {
-	(void)info;
 	must("a receive", status);
 	((struct cost_end *)user)->received++;
 	ucp_request_free(request);
@@ -69,7 +68,6 @@ struct cost_pair *cost_pair_open(const char *name, int window)
 {
 	struct cost_ucp *ucp = calloc(1, sizeof(*ucp));
 
-	(void)window;
 	if (!ucp)
 		cost_die("a pair of ends", "out of memory");
 	if (name)
@@ -122,7 +120,6 @@ bool cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int
 				      .user_data = &pair->end[end] };
 	ucs_status_ptr_t request = ucp_tag_send_nbx(ucp->end[end].ep, buf, len, COST_TAG, &param);
 
-	(void)slot;
 	if (UCS_PTR_IS_ERR(request))
 		must("ucp_tag_send_nbx", UCS_PTR_STATUS(request));
 	if (!request)
@@ -141,7 +138,6 @@ void cost_recv(struct cost_pair *pair, int end, void *buf, size_t len, int slot)
 	ucs_status_ptr_t request =
 		ucp_tag_recv_nbx(ucp->end[end].worker, buf, len, COST_TAG, UINT64_MAX, &param);
 
-	(void)slot;
 	if (UCS_PTR_IS_ERR(request))
 		must("ucp_tag_recv_nbx", UCS_PTR_STATUS(request));
 }

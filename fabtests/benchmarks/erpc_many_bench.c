@@ -62,11 +62,6 @@ static void must(const char *what, int ret)
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				   uint32_t len, core_retain_t hold)
 {
-	(void)chan;
-	(void)op;
-	(void)data;
-	(void)len;
-	(void)hold;
 	received++;
 	return CORE_RX_DONE;
 }
@@ -76,8 +71,6 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 {
 	uint64_t resp = len;
 
-	(void)data;
-	(void)hold;
 	received++;
 	must("reply", core_chan_reply(chan, ref, &resp, sizeof(resp)));
 	return CORE_RX_DONE;
@@ -86,18 +79,12 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
 		     uint32_t len)
 {
-	(void)chan;
-	(void)context;
-	(void)data;
-	(void)len;
 	must("a call", status);
 	replied++;
 }
 
 static void on_acked(struct core_chan *chan, uint64_t pos)
 {
-	(void)chan;
-	(void)pos;
 	replied += !opt.calls;
 }
 

@@ -54,7 +54,6 @@ static void pipe_close(struct dev_dgram *dg)
 
 static void pipe_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah)
 {
-	(void)dg;
 	free(ah);
 }
 

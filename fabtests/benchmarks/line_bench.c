@@ -56,7 +56,6 @@ static void line_recv(struct line_wire *wire, size_t size)
 
 	while (atomic_load_explicit(&slot->number, memory_order_acquire) != wire->received)
 		;
-	(void)size;
 	memcpy(wire->rx_payload, slot->payload, INLINE_MAX);
 }
 

@@ -82,7 +82,6 @@ static void mpi_exchange(struct bench_wire *base, size_t size, int window, long 
 
 static long mpi_agree(struct bench_wire *wire, long value)
 {
-	(void)wire;
 	MPI_Bcast(&value, 1, MPI_LONG, 0, MPI_COMM_WORLD);
 	return value;
 }
@@ -91,7 +90,6 @@ static uint64_t mpi_sum(struct bench_wire *wire, uint64_t value)
 {
 	uint64_t total = 0;
 
-	(void)wire;
 	MPI_Reduce(&value, &total, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
 	return total;
 }

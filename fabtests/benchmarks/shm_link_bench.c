@@ -90,7 +90,6 @@ static double job_floor(struct side *s, const void *p)
 	uint64_t start, n = 0;
 	uint32_t b, i;
 
-	(void)p;
 	for (b = 0; b < ROWS_BLOCKS; b++) {
 		start = util_clock_ns();
 		for (i = 0; i < rows_opt.round; i++) {
@@ -222,7 +221,6 @@ static double job_poll(struct side *s, const void *p)
 	uint64_t start;
 	uint32_t b, i;
 
-	(void)p;
 	for (i = 0; i < 100000; i++) {
 		if (s->is_child) {
 			send_one(recv_one(s, s->buf), s->buf, 8);
@@ -263,7 +261,6 @@ static double job_publish(struct side *s, const void *p)
 	uint64_t start;
 	uint32_t b, i, off = 0;
 
-	(void)p;
 	for (b = 0; b < ROWS_BLOCKS && !s->is_child; b++) {
 		start = util_clock_ns();
 		for (i = 0; i < rows_opt.round; i++) {
@@ -321,7 +318,6 @@ static double job_wake(struct side *s, const void *p)
 	uint64_t start;
 	uint32_t b, i, n = rows_opt.round / 10;
 
-	(void)p;
 	for (b = 0; b < ROWS_BLOCKS; b++) {
 		start = util_clock_ns();
 		for (i = 0; i < n; i++) {

@@ -94,7 +94,6 @@ void ft_notrun(const char *why, ...)
 
 void ft_leave(struct ft *ft)
 {
-	(void)ft;
 	_exit(ft_proc_verdict());
 }
 

@@ -107,7 +107,6 @@ static void on_down(void *ctx, struct cm_conn *conn, void *user, int err)
 
 static void on_failed(void *ctx, const struct sockaddr *addr, int err, const char *why)
 {
-	(void)addr;
 	CHECK(ctx == &us && err < 0 && why);
 }
 
@@ -121,7 +120,6 @@ static void put(struct user *u, struct known *k)
 {
 	cm_conn_put(k->cm);
 	k->cm = NULL;
-	(void)u;
 }
 
 /** Puts the connections that are down. */
@@ -157,7 +155,6 @@ static ssize_t send_or_hear(void *ctx, int fd, const void *buf, size_t len,
 {
 	struct liar *liar = liar_at(to);
 
-	(void)ctx;
 	if (!liar)
 		return sendto(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL, to, to_len);
 	CHECK(!wire_cm_decode(buf, len, &liar->heard));

@@ -111,8 +111,6 @@ static void hear(struct fake_net *n, struct fake_pkt *pkt, void *arg)
 {
 	uint32_t i = seen_cnt % SEEN;
 
-	(void)n;
-	(void)arg;
 	if (pkt->to == ATTACKER) {
 		attacker_observe(&attacker, pkt->data, pkt->len);
 		return;

@@ -72,7 +72,6 @@ static enum core_rx_verdict decide(core_retain_t retain)
 static enum core_rx_verdict fuzz_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				     uint32_t len, core_retain_t retain)
 {
-	(void)chan;
 	CHECK(!(op & WIRE_ID_RESPONSE));
 	read_all(data, len);
 	return decide(retain);
@@ -81,7 +80,6 @@ static enum core_rx_verdict fuzz_msg(struct core_chan *chan, uint32_t op, const 
 static enum core_rx_verdict fuzz_call(struct core_chan *chan, struct core_call_ref ref,
 				      const uint8_t *data, uint32_t len, core_retain_t retain)
 {
-	(void)chan;
 	read_all(data, len);
 	CHECK(ref.resp_max < conn->tx.flow.grant_max);
 	if (open_cnt < OPEN)
@@ -94,7 +92,6 @@ static void fuzz_reply(struct core_chan *chan, void *context, int status, const 
 {
 	bool *call = context;
 
-	(void)chan;
 	CHECK(!status && call >= calls && call < calls + CALLS && *call);
 	*call = false;
 	read_all(data, len);
@@ -104,14 +101,12 @@ static void fuzz_reply(struct core_chan *chan, void *context, int status, const 
 
 static void fuzz_down(struct core_chan *chan, int err)
 {
-	(void)chan;
 	CHECK(err < 0);
 	down_cnt++;
 }
 
 static void fuzz_arrived(struct core_chan *chan, uint64_t pos)
 {
-	(void)chan;
 	CHECK((int64_t)(pos - conn->tx.flow.producer) <= 0);
 }
 

@@ -94,7 +94,6 @@ static uint32_t units_of(const struct end *end, uint32_t seq, uint64_t ring_len)
 {
 	uint64_t max = ring_len / DEV_IMM_UNIT / 4;
 
-	(void)end;
 	if (zip)
 		return 2;
 	if (seq % 3 && max > 8)

@@ -78,7 +78,6 @@ static void *loop_maker(void *arg)
 {
 	uint32_t n;
 
-	(void)arg;
 	for (n = 0; n % 2 || !__atomic_load_n(&loops.stop, __ATOMIC_ACQUIRE); n++) {
 		struct dev_link *a, *b;
 

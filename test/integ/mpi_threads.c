@@ -69,7 +69,6 @@ static void *run_collector(void *arg)
 {
 	long next[THREADS] = { 0 };
 
-	(void)arg;
 	for (long i = 0; i < messages * THREADS; i++) {
 		int tag = TAG_DROP + (int)(i % THREADS);
 		long value;

@@ -433,7 +433,6 @@ static void run(void)
 
 static void say(int sig)
 {
-	(void)sig;
 	fprintf(stderr, "process %u: %lu of %lu calls begun, %u open, %u requests held\n", self,
 		(unsigned long)started, (unsigned long)call_goal, open_cnt, held_cnt);
 	_exit(1);

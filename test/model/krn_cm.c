@@ -56,7 +56,6 @@ void krn_cm_reply(const struct krn_cm_cmd *cmd, uint64_t to, const void *from, s
 /* Accepts options and notifications, which change nothing in the model. */
 int krn_cm_ignore(struct krn_cm_cmd *cmd)
 {
-	(void)cmd;
 	return 0;
 }
 

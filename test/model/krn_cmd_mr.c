@@ -179,6 +179,5 @@ int krn_cmd_create_ah(struct krn_cmd *cmd)
 /* Succeeds: the model keeps no address handle, each WQE contains its fields. */
 int krn_cmd_destroy_ah(struct krn_cmd *cmd)
 {
-	(void)cmd;
 	return 0;
 }

@@ -195,25 +195,21 @@ EXPORT int fstatat64(int dir, const char *path, struct stat64 *st, int flags)
 
 EXPORT int __xstat(int version, const char *path, struct stat *st)
 {
-	(void)version;
 	return file_stat(path, st);
 }
 
 EXPORT int __xstat64(int version, const char *path, struct stat64 *st)
 {
-	(void)version;
 	return file_stat(path, (struct stat *)st);
 }
 
 EXPORT int __lxstat(int version, const char *path, struct stat *st)
 {
-	(void)version;
 	return file_lstat(path, st);
 }
 
 EXPORT int __lxstat64(int version, const char *path, struct stat64 *st)
 {
-	(void)version;
 	return file_lstat(path, (struct stat *)st);
 }
 

@@ -113,13 +113,11 @@ EXPORT int fstat64(int fd, struct stat64 *st)
 /* Names that programs for glibc before 2.33 are linked to and that sanitizers call. */
 EXPORT int __fxstat(int version, int fd, struct stat *st)
 {
-	(void)version;
 	return io_fstat(fd, st);
 }
 
 EXPORT int __fxstat64(int version, int fd, struct stat64 *st)
 {
-	(void)version;
 	return io_fstat(fd, (struct stat *)st);
 }
 

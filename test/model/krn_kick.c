@@ -350,8 +350,6 @@ static int note_copies(struct dl_phdr_info *info, size_t size, void *unused)
 	const uint64_t known[] = { (uintptr_t)krn_real()->read, (uintptr_t)memcpy,
 				   (uintptr_t)memmove };
 
-	(void)size;
-	(void)unused;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		for (int k = 0; k < 3; k++)
 			if (copies_cnt < 4 && is_in(info, &info->dlpi_phdr[i], known[k])) {

@@ -39,7 +39,6 @@ static int remote(long number, const struct mdl_mr *mr, uint64_t addr, const voi
 
 void *krn_mem_map(const struct mdl_mr *mr, uint64_t addr, uint64_t len)
 {
-	(void)len;
 	return mr->proc == mdl_self.slot ? (void *)user_address(mr, addr) : NULL;
 }
 

@@ -65,7 +65,6 @@ static void *service_run(void *unused)
 {
 	uint32_t *word = &mdl_self.proc->service;
 
-	(void)unused;
 	for (;;) {
 		uint32_t seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 		uint64_t now = mdl_now_ns(), due = nic_service(now), cm = krn_cm_service(now);
@@ -139,7 +138,6 @@ static void *poll_run(void *unused)
 	const struct timespec nap = { 0, POLL_SLEEP_NS }, rest = { 0, 50000 };
 	uint32_t idle = 0;
 
-	(void)unused;
 	for (;;) {
 		pthread_mutex_lock(&poll_lock);
 		idle = poll_round() ? 0 : idle + 1;

@@ -96,7 +96,6 @@ static void nic_qp_forget(struct mdl_qp *qp)
 
 void nic_qp_modify(struct mdl_qp *qp, uint32_t from, uint32_t to)
 {
-	(void)from;
 	nic_qp_repair(qp);
 	if (to == MDL_QPS_RESET)
 		nic_qp_forget(qp);
@@ -139,5 +138,4 @@ void nic_attach(void)
 /* Does nothing: peers detect the death by their timeouts, as on a real wire. */
 void nic_proc_died(uint32_t slot)
 {
-	(void)slot;
 }

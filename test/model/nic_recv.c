@@ -225,7 +225,6 @@ bool nic_recv_flush(struct mdl_qp *qp)
 
 void nic_srq_create(struct mdl_srq *srq)
 {
-	(void)srq;
 }
 
 void nic_srq_limit(struct mdl_srq *srq)

@@ -127,7 +127,6 @@ static void nic_service_qp(struct mdl_qp *qp, const struct nic_register *unused)
 {
 	uint64_t next = UINT64_MAX;
 
-	(void)unused;
 	mdl_lock(&qp->sq_lock);
 	if (mdl_table_is_own(qp)) {
 		next = nic_service_stalled(qp, nic_service_now);

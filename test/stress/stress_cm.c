@@ -76,7 +76,6 @@ static int on_establish(void *ctx, struct cm_conn *cm, void *user, const struct 
 	struct end *end = ctx;
 	struct conn *conn = user;
 
-	(void)cm;
 	CHECK(peer->dev.fd_cnt <= 1);
 	pthread_mutex_lock(&end->lock);
 	CHECK(end->is_open && !conn->is_established && !conn->is_up && !conn->is_down);
@@ -90,7 +89,6 @@ static void on_up(void *ctx, struct cm_conn *cm, void *user, bool asked)
 	struct end *end = ctx;
 	struct conn *conn = user;
 
-	(void)cm;
 	pthread_mutex_lock(&end->lock);
 	CHECK(end->is_open && conn->is_established && !conn->is_down);
 	CHECK(asked || !conn->is_up);
@@ -105,7 +103,6 @@ static void on_down(void *ctx, struct cm_conn *cm, void *user, int err)
 	struct end *end = ctx;
 	struct conn *conn = user;
 
-	(void)cm;
 	CHECK(err < 0);
 	pthread_mutex_lock(&end->lock);
 	CHECK(end->is_open && !conn->is_down);
@@ -118,7 +115,6 @@ static void on_failed(void *ctx, const struct sockaddr *addr, int err, const cha
 {
 	struct end *end = ctx;
 
-	(void)addr;
 	CHECK(err < 0 && why);
 	pthread_mutex_lock(&end->lock);
 	CHECK(end->is_open);

@@ -174,7 +174,6 @@ static void *run_inserter(void *arg)
 	uint32_t n = 0;
 	fi_addr_t addr;
 
-	(void)arg;
 	while (!is_done()) {
 		sin.sin_addr.s_addr = htonl(0x0A000000 + ++n % 1000);
 		addr = insert(&sin);
@@ -189,7 +188,6 @@ static void *run_event_reader(void *arg)
 	uint32_t event;
 	ssize_t ret;
 
-	(void)arg;
 	while (!is_done()) {
 		ret = fi_eq_sread(eq, &event, &e, sizeof(e), 1, 0);
 		CHECK(ret == -FI_EAGAIN || (ret == sizeof(e) && event == FI_AV_COMPLETE));
@@ -201,7 +199,6 @@ static void *run_signaller(void *arg)
 {
 	struct timespec pause = { .tv_nsec = 1000000 };
 
-	(void)arg;
 	while (!is_done()) {
 		CHECK(!fi_cq_signal(sides[0].rx_cq));
 		CHECK(!fi_cq_signal(sides[1].tx_cq));

@@ -174,7 +174,6 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 
 static void on_down(struct core_chan *chan, int err)
 {
-	(void)chan;
 	fprintf(stderr, "a connection went down: %s\n", fi_strerror(-err));
 	abort();
 }

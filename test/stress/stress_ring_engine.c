@@ -55,7 +55,6 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 	struct player *p = player_of(chan);
 	uint32_t round;
 
-	(void)retain;
 	CHECK(len == sizeof(round) && op == p->got);
 	memcpy(&round, data, sizeof(round));
 	CHECK(round == p->round);
@@ -66,7 +65,6 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
 				    const uint8_t *data, uint32_t len, core_retain_t retain)
 {
-	(void)retain;
 	CHECK(len == 8);
 	CHECK(!core_chan_reply(chan, ref, data + 4, 4));
 	player_of(chan)->asked = true;
@@ -78,7 +76,6 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 {
 	struct player *p = context;
 
-	(void)chan;
 	CHECK(!status && len == 4 && !memcmp(data, &p->round, 4));
 	p->replied = true;
 }
@@ -88,7 +85,6 @@ static void on_up(struct core_ep *ep, struct core_chan *chan, const struct socka
 {
 	struct player *p = (struct player *)ep;
 
-	(void)addr;
 	CHECK(incarnation);
 	CHECK(!p->chan);
 	chan->peer = (struct core_peer *)p;
@@ -98,8 +94,6 @@ static void on_up(struct core_ep *ep, struct core_chan *chan, const struct socka
 
 static void on_connect_failed(struct core_ep *ep, const struct sockaddr *addr, int err)
 {
-	(void)ep;
-	(void)addr;
 	fprintf(stderr, "a connect failed: %s\n", fi_strerror(-err));
 	abort();
 }

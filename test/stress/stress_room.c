@@ -138,7 +138,6 @@ static void *run_receiver(void *arg)
 	uint8_t *bufs = malloc((size_t)BURST * LEN);
 	uint32_t round;
 
-	(void)arg;
 	CHECK(bufs);
 	for (round = 0; round < ROUNDS; round++) {
 		/* The first round connects, so the receiver must make progress. */

@@ -218,7 +218,6 @@ static void *control(void *arg)
 	struct end ea, eb;
 	uint32_t n = 0;
 
-	(void)arg;
 	while (!__atomic_load_n(&stop_control, __ATOMIC_ACQUIRE)) {
 		memset(&ea, 0, sizeof(ea));
 		memset(&eb, 0, sizeof(eb));

@@ -77,8 +77,6 @@ static enum core_rx_verdict flows_on_msg(struct core_chan *chan, uint32_t op, co
 	struct flow *flow = erpc_session_of(chan)->user;
 	uint64_t number;
 
-	(void)op;
-	(void)retain;
 	memcpy(&number, data, sizeof(number));
 	if (number != flow->received++ || len != FLOWS_LEN + sizeof(number))
 		fake_fail("flow %u: message %lu of %u bytes came as number %lu", flow->idx, number,
@@ -91,7 +89,6 @@ static void flows_on_get_done(struct core_chan *chan, struct core_get *get)
 {
 	struct flows_get *g = (struct flows_get *)get;
 
-	(void)chan;
 	if (get->status)
 		fake_fail("a get ends with %d", get->status);
 	g->open = false;
@@ -100,8 +97,6 @@ static void flows_on_get_done(struct core_chan *chan, struct core_get *get)
 
 static void flows_on_acked(struct core_chan *chan, uint64_t pos)
 {
-	(void)chan;
-	(void)pos;
 }
 
 static const struct core_upcalls flows_upcalls = {

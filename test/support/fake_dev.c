@@ -129,13 +129,11 @@ static int fake_dev_wait_fd(struct dev *dev)
 
 static int fake_dev_arm(struct dev *dev)
 {
-	(void)dev;
 	return 0;
 }
 
 static void fake_dev_disarm(struct dev *dev)
 {
-	(void)dev;
 }
 
 static int fake_nic_probe(struct dev_about *about)

@@ -113,7 +113,6 @@ static int fake_send(struct core_chan *chan, const struct core_frame *f, unsigne
 {
 	struct fake_chan *fc = fake_of(chan);
 
-	(void)flags;
 	assert(f->ext_len + f->len <= chan->eager_max);
 	if (fc->other && fc->other->in_cnt >= fake_engine_cfg.room)
 		return -FI_EAGAIN;
@@ -133,7 +132,6 @@ static int fake_send_buf(struct core_chan *chan, uint64_t packed, uint64_t ext0,
 
 static void fake_await(struct core_chan *chan)
 {
-	(void)chan;
 	fake_await_cnt++;
 }
 
@@ -143,7 +141,6 @@ static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_
 	struct fake_chan *fc = fake_of(chan);
 	struct fake_frame *frame;
 
-	(void)flags;
 	assert(f->ext_len + f->len <= chan->eager_max && resp_max <= chan->resp_lim);
 	if (!fc->other)
 		return 0;
@@ -166,8 +163,6 @@ static size_t fake_call_room(struct core_chan *chan, size_t len, uint32_t resp_m
 				  ? fake_engine_cfg.credit - fc->calls_open
 				  : 0;
 
-	(void)len;
-	(void)resp_max;
 	return room < credit ? room : credit;
 }
 
@@ -177,7 +172,6 @@ static int fake_reply(struct core_chan *chan, struct core_call_ref ref, const st
 	struct core_frame f = { .iov = iov, .iov_cnt = iov_cnt, .len = len };
 	struct fake_frame *frame;
 
-	(void)flags;
 	if (len > ref.resp_max)
 		return -FI_EMSGSIZE;
 	if (!fake_of(chan)->other)
@@ -200,12 +194,10 @@ static int fake_keep(struct core_chan *chan, core_retain_t *retain)
 
 static void fake_flush(struct core_chan *chan)
 {
-	(void)chan;
 }
 
 static int fake_get(struct core_chan *chan, struct core_get *get)
 {
-	(void)chan;
 	assert(chan->caps & CORE_CHAN_GET);
 	assert(get->len && get->len <= util_iov_len(get->iov, get->iov_cnt));
 	if (fake_engine_cfg.get_err) {
@@ -221,9 +213,6 @@ static int fake_get(struct core_chan *chan, struct core_get *get)
 static int fake_expose(struct core_chan *chan, const void *addr, size_t len,
 		       struct core_exposure *exposure)
 {
-	(void)chan;
-	(void)addr;
-	(void)len;
 	if (fake_engine_cfg.expose_err)
 		return fake_engine_cfg.expose_err;
 	exposure->key = 0;
@@ -242,7 +231,6 @@ static void fake_release(struct core_chan *chan, core_retain_t retain)
 {
 	struct fake_frame *frame = (void *)(uintptr_t)retain;
 
-	(void)chan;
 	memset(frame->data, 0xDB, frame->len);
 	free(frame);
 	fake_retained_cnt--;
@@ -263,7 +251,6 @@ static void fake_drain(struct core_chan *chan)
 
 static bool fake_is_busy(struct core_chan *chan)
 {
-	(void)chan;
 	return false;
 }
 
@@ -590,13 +577,11 @@ unsigned fake_engine_exposed(void)
 
 static int fake_arm(struct core_progress *base)
 {
-	(void)base;
 	return 0; /* only progress moves frames */
 }
 
 static void fake_disarm(struct core_progress *base)
 {
-	(void)base;
 }
 
 const struct core_engine_ops fake_engine_ops = {

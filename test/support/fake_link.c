@@ -83,7 +83,6 @@ static int fake_staged_read(struct dev_link *link, uint64_t *value)
 {
 	struct fake_link *f = fake_link_of(link);
 
-	(void)value;
 	if (f->read_busy && !f->dev->sink)
 		fake_fail("a second read_consumer while one is outstanding");
 	if (f->dev->no_read)

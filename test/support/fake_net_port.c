@@ -371,7 +371,6 @@ static void fake_port_release(struct dev_dgram *dg, uint32_t slot)
 
 static int fake_port_wait_fd(struct dev_dgram *dg)
 {
-	(void)dg;
 	return -1;
 }
 
@@ -384,7 +383,6 @@ static int fake_port_arm(struct dev_dgram *dg)
 
 static void fake_port_disarm(struct dev_dgram *dg)
 {
-	(void)dg;
 }
 
 const struct dev_dgram_ops fake_net_ops = {

@@ -171,45 +171,26 @@ void ring_end_progress(struct ring_end *end)
 static enum core_rx_verdict ring_deaf_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 					  uint32_t len, core_retain_t retain)
 {
-	(void)chan;
-	(void)op;
-	(void)data;
-	(void)len;
-	(void)retain;
 	return CORE_RX_DONE;
 }
 
 static enum core_rx_verdict ring_deaf_call(struct core_chan *chan, struct core_call_ref ref,
 					   const uint8_t *data, uint32_t len, core_retain_t retain)
 {
-	(void)chan;
-	(void)ref;
-	(void)data;
-	(void)len;
-	(void)retain;
 	return CORE_RX_DONE;
 }
 
 static void ring_deaf_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
 			    uint32_t len)
 {
-	(void)chan;
-	(void)context;
-	(void)status;
-	(void)data;
-	(void)len;
 }
 
 static void ring_deaf_get_done(struct core_chan *chan, struct core_get *get)
 {
-	(void)chan;
-	(void)get;
 }
 
 static void ring_deaf_down(struct core_chan *chan, int err)
 {
-	(void)chan;
-	(void)err;
 }
 
 const struct core_upcalls ring_pair_deaf = {

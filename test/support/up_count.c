@@ -2,8 +2,6 @@
 /* Up-calls that count: see up_count.h. */
 #include "support/up_count.h"
 
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
 struct up_count up_count;
 
 enum core_rx_verdict up_count_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,

@@ -56,7 +56,6 @@ static int cm_end_establish(void *ctx, struct cm_conn *conn, void *user,
 	struct cm_end_conn *c = user;
 	int ret;
 
-	(void)conn;
 	pthread_mutex_lock(&end->lock);
 	ret = end->establish_ret;
 	end->established++;
@@ -74,7 +73,6 @@ static void cm_end_on_up(void *ctx, struct cm_conn *conn, void *user, bool reque
 	struct cm_end *end = ctx;
 	struct cm_end_conn *c = user;
 
-	(void)conn;
 	pthread_mutex_lock(&end->lock);
 	c->is_up = true;
 	end->up++;
@@ -88,7 +86,6 @@ static void cm_end_on_down(void *ctx, struct cm_conn *conn, void *user, int err)
 	struct cm_end *end = ctx;
 	struct cm_end_conn *c = user;
 
-	(void)conn;
 	pthread_mutex_lock(&end->lock);
 	CM_CHECK(!c->is_down);
 	c->is_down = true;
@@ -104,7 +101,6 @@ static void cm_end_on_failed(void *ctx, const struct sockaddr *addr, int err, co
 {
 	struct cm_end *end = ctx;
 
-	(void)addr;
 	pthread_mutex_lock(&end->lock);
 	end->failed++;
 	end->failed_err = err;
@@ -126,7 +122,6 @@ static void cm_end_on_accepted(void *ctx, const struct sockaddr *addr, const voi
 {
 	struct cm_end *end = ctx;
 
-	(void)addr;
 	pthread_mutex_lock(&end->lock);
 	cm_end_note(end, &end->accepted, data, len);
 	pthread_mutex_unlock(&end->lock);
@@ -147,8 +142,6 @@ static uint64_t cm_end_last_rx_ns(void *ctx, struct cm_conn *cm, void *user)
 	struct cm_end *end = ctx;
 	uint64_t last_rx_ns;
 
-	(void)cm;
-	(void)user;
 	pthread_mutex_lock(&end->lock);
 	end->last_rx_cnt++;
 	last_rx_ns = end->last_rx_ns;

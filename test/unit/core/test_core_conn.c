@@ -34,10 +34,6 @@ static char user_data[CORE_CONN_DATA_MAX + 1];
 static int fake_ep_connect(struct core_engine_ep *eep, const struct sockaddr *addr,
 			   const void *data, size_t len)
 {
-	(void)eep;
-	(void)addr;
-	(void)data;
-	(void)len;
 	engine.connects += !engine.ret;
 	return engine.ret;
 }
@@ -45,10 +41,6 @@ static int fake_ep_connect(struct core_engine_ep *eep, const struct sockaddr *ad
 static int fake_ep_accept(struct core_engine_ep *eep, struct cm_connreq *connreq, const void *data,
 			  size_t len)
 {
-	(void)eep;
-	(void)connreq;
-	(void)data;
-	(void)len;
 	engine.accepts += !engine.ret;
 	return engine.ret;
 }
@@ -96,21 +88,16 @@ static bool busy;
 
 static int full_send(struct core_chan *chan, const struct core_frame *frame, unsigned flags)
 {
-	(void)chan;
-	(void)frame;
-	(void)flags;
 	return -FI_EAGAIN;
 }
 
 static bool full_is_busy(struct core_chan *chan)
 {
-	(void)chan;
 	return busy;
 }
 
 static void full_close(struct core_chan *chan)
 {
-	(void)chan;
 	closes++;
 }
 

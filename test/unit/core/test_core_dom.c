@@ -25,14 +25,12 @@ static struct counted *counted_of(struct core_progress *base)
 
 static int fake_open(const struct core_upcalls *up, struct core_progress **base)
 {
-	(void)up;
 	*base = &engines[opened++].base;
 	return 0;
 }
 
 static void fake_close(struct core_progress *base)
 {
-	(void)base;
 }
 
 static void fake_progress(struct core_progress *base)

@@ -54,7 +54,6 @@ static bool polled_is_busy(struct core_chan *chan)
 
 static void polled_close(struct core_chan *chan)
 {
-	(void)chan;
 }
 
 static const struct core_chan_ops polled_ops = { .is_busy = polled_is_busy, .close = polled_close };
@@ -86,10 +85,6 @@ Test(core_ep, all_channels_are_polled_at_once)
 static int refuse(struct core_progress *base, struct core_ep *ep, const struct sockaddr *addr,
 		  struct core_engine_ep **eep)
 {
-	(void)base;
-	(void)ep;
-	(void)addr;
-	(void)eep;
 	return -FI_EADDRINUSE;
 }
 

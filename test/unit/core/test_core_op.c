@@ -92,7 +92,6 @@ static int probe_stream(struct core_op *op)
 
 static void probe_on_reply(struct core_op *op, int status, const uint8_t *data, uint32_t len)
 {
-	(void)data;
 	cr_expect_eq(len, sizeof(struct wire_status));
 	probe_end(probe_of(op), status);
 }

@@ -364,13 +364,11 @@ static unsigned closes;
 
 static bool never_busy(struct core_chan *chan)
 {
-	(void)chan;
 	return false;
 }
 
 static void count_close(struct core_chan *chan)
 {
-	(void)chan;
 	closes++;
 }
 

@@ -30,10 +30,6 @@ static struct whole *whole_of_chan(struct core_chan *chan)
 static enum core_rx_verdict whole_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				      uint32_t len, core_retain_t hold)
 {
-	(void)op;
-	(void)data;
-	(void)len;
-	(void)hold;
 	whole_of_chan(chan)->msgs++;
 	return CORE_RX_DONE;
 }
@@ -46,7 +42,6 @@ static void whole_arrived(struct core_chan *chan, uint64_t pos)
 static void whole_up(struct core_ep *ep, struct core_chan *chan, const struct sockaddr *addr,
 		     uint64_t incarnation)
 {
-	(void)addr;
 	cr_expect_neq(incarnation, 0);
 	whole_of(ep)->chan = chan;
 	whole_of(ep)->up++;
@@ -197,7 +192,6 @@ static void fake_close(struct eng_transport *transport)
 static int fake_ep_open(struct eng_transport *transport, struct core_engine_ep *eep,
 			const struct sockaddr *addr, void **port)
 {
-	(void)transport;
 	cr_assert_neq(((const struct sockaddr_in *)addr)->sin_port, 0, "it is concrete");
 	if (!fake_cfg.fail_port)
 		*port = eep;
@@ -206,14 +200,12 @@ static int fake_ep_open(struct eng_transport *transport, struct core_engine_ep *
 
 static void fake_ep_close(struct eng_transport *transport, void *port)
 {
-	(void)transport;
 	cr_assert_not_null(port);
 	fake_tell('c', 0);
 }
 
 static void fake_flush_chan(struct core_chan *chan)
 {
-	(void)chan;
 }
 
 static const struct core_chan_ops fake_chan_ops = {
@@ -236,14 +228,11 @@ static int fake_prepare(struct eng_transport *transport, struct core_engine_ep *
 
 static int fake_establish(struct eng_conn *conn, const struct cm_params *peer)
 {
-	(void)conn;
-	(void)peer;
 	return fake_tell('e', fake_cfg.fail_establish);
 }
 
 static int fake_attach(struct eng_conn *conn)
 {
-	(void)conn;
 	return fake_tell('a', fake_cfg.fail_attach);
 }
 
@@ -261,7 +250,6 @@ static void fake_end(struct eng_conn *conn)
 
 static void fake_stop(struct eng_conn *conn)
 {
-	(void)conn;
 	fake_tell('s', 0);
 }
 
@@ -279,7 +267,6 @@ static bool fake_poll(struct eng_transport *transport)
 
 static void fake_flush(struct eng_transport *transport)
 {
-	(void)transport;
 }
 
 static void fake_progress(struct eng_transport *transport)
@@ -295,13 +282,11 @@ static int fake_wait_fd(struct eng_transport *transport)
 
 static int fake_arm(struct eng_transport *transport)
 {
-	(void)transport;
 	return fake_cfg.busy ? -FI_EAGAIN : 0;
 }
 
 static void fake_disarm(struct eng_transport *transport)
 {
-	(void)transport;
 }
 
 #define FAKE_TRANSPORT(path_bit)                                                                   \

@@ -25,7 +25,6 @@ static void hear(const void *data, size_t len)
 static void on_accepted(struct core_ep *ep, const struct sockaddr *addr, const void *data,
 			size_t len)
 {
-	(void)ep;
 	cr_expect_eq(((const struct sockaddr_in *)addr)->sin_port, 7);
 	cr_expect_eq(refused, 0, "messages arrive in order");
 	accepted++;
@@ -34,7 +33,6 @@ static void on_accepted(struct core_ep *ep, const struct sockaddr *addr, const v
 
 static void on_refused(struct core_ep *ep, int err, const void *data, size_t len)
 {
-	(void)ep;
 	refused++;
 	refused_err = err;
 	hear(data, len);
@@ -42,7 +40,6 @@ static void on_refused(struct core_ep *ep, int err, const void *data, size_t len
 
 static void on_event(struct core_ep *ep)
 {
-	(void)ep;
 	on_event_cnt++;
 }
 

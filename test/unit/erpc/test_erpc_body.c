@@ -18,7 +18,6 @@ static struct erpc_session *s;
 
 static void failed(struct erpc_session *failing)
 {
-	(void)failing;
 }
 
 static void setup(void)

@@ -51,8 +51,6 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 	uint64_t number;
 	uint32_t i;
 
-	(void)op;
-	(void)retain;
 	memcpy(&number, data, sizeof(number));
 	cr_assert_eq(number, e->received, "number %lu after %lu", number, e->received);
 	for (i = sizeof(number); i < len; i++)

@@ -154,8 +154,6 @@ static void double_requests(struct fake_net *net, struct fake_pkt *pkt, void *ar
 {
 	struct wire_erpc_hdr h = erpc_pair_hdr(pkt);
 
-	(void)net;
-	(void)arg;
 	if (h.kind == WIRE_ERPC_REQ)
 		pkt->copies = 2;
 	else
@@ -205,7 +203,6 @@ static bool is_idle;
 
 static bool say_idle(struct dev_dgram *dg)
 {
-	(void)dg;
 	return is_idle;
 }
 
@@ -250,8 +247,6 @@ static void see_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
 	struct wire_erpc_hdr h = erpc_pair_hdr(pkt);
 
-	(void)net;
-	(void)arg;
 	if (h.kind == WIRE_ERPC_REQ && !first_len) {
 		memcpy(first_request, pkt->data, pkt->len);
 		first_len = pkt->len;

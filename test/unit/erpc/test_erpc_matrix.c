@@ -143,7 +143,6 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 	enum kind kind = kind_of(pkt);
 	uint32_t n = m.seen[pkt->from][kind]++;
 
-	(void)arg;
 	if (pkt->from == m.sender && kind == m.kind && n == m.nth)
 		hit(net, pkt);
 }

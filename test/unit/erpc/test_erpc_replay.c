@@ -32,8 +32,6 @@ static void record(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
 	struct wire_erpc_hdr h = { 0 };
 
-	(void)net;
-	(void)arg;
 	cr_assert_leq(pkt->len, MTU);
 	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
 	if (tape.off) {

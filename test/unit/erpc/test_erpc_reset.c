@@ -68,7 +68,6 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 	struct reset_side *e = side_of(chan);
 	uint64_t number;
 
-	(void)op;
 	cr_assert_eq(len, sizeof(number));
 	memcpy(&number, data, sizeof(number));
 	cr_assert_eq(number, e->received);
@@ -84,9 +83,6 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 {
 	struct reset_side *e = side_of(chan);
 
-	(void)data;
-	(void)len;
-	(void)retain;
 	cr_assert(!e->call_pending);
 	e->call_pending = true;
 	e->ref = ref;
@@ -98,8 +94,6 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 {
 	struct reset_side *e = side_of(chan);
 
-	(void)data;
-	(void)len;
 	cr_assert_eq(context, e);
 	cr_assert_eq(status, 0);
 	e->replies++;

@@ -14,8 +14,6 @@ static uint32_t longest;
 
 static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
-	(void)net;
-	(void)arg;
 	longest = pkt->len > longest ? pkt->len : longest;
 }
 
@@ -161,8 +159,6 @@ static void lose_responses(struct fake_net *net, struct fake_pkt *pkt, void *arg
 {
 	struct wire_erpc_hdr h = erpc_pair_hdr(pkt);
 
-	(void)net;
-	(void)arg;
 	if (h.kind != WIRE_ERPC_RESP || !to_lose)
 		return;
 	to_lose--;

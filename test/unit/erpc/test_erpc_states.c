@@ -84,11 +84,6 @@ static struct {
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				   uint32_t len, core_retain_t retain)
 {
-	(void)chan;
-	(void)op;
-	(void)data;
-	(void)len;
-	(void)retain;
 	v.received++;
 	return CORE_RX_DONE;
 }
@@ -96,7 +91,6 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
 				    const uint8_t *data, uint32_t len, core_retain_t retain)
 {
-	(void)ref;
 	return on_msg(chan, 0, data, len, retain);
 }
 

@@ -152,7 +152,6 @@ Test(fake_net, faults_have_their_rates_and_are_counted)
 
 static void lose_the_second(struct fake_net *n, struct fake_pkt *pkt, void *arg)
 {
-	(void)n;
 	*(uint32_t *)arg += pkt->len;
 	pkt->copies = pkt->nth != 1;
 	pkt->as_seen = true;

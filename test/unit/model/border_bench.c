@@ -23,7 +23,6 @@ void nic_attach(void)
 
 void nic_uar_write(uint32_t ctx, uint32_t page, uint32_t off, const void *bytes, uint32_t len)
 {
-	(void)ctx;
 	notes.writes++;
 	notes.page = page;
 	notes.off = off;
@@ -33,63 +32,46 @@ void nic_uar_write(uint32_t ctx, uint32_t page, uint32_t off, const void *bytes,
 
 void nic_recheck(uint32_t ctx, uint32_t page, uint32_t off)
 {
-	(void)ctx;
-	(void)page;
-	(void)off;
 }
 
 void nic_qp_create(struct mdl_qp *qp)
 {
-	(void)qp;
 	notes.created++;
 }
 
 void nic_qp_destroy(struct mdl_qp *qp)
 {
-	(void)qp;
 	notes.destroyed++;
 }
 
 void nic_qp_modify(struct mdl_qp *qp, uint32_t from, uint32_t to)
 {
-	(void)qp;
-	(void)from;
-	(void)to;
 	notes.modified++;
 }
 
 void nic_qp_modified(struct mdl_qp *qp)
 {
-	(void)qp;
 }
 
 void nic_cq_create(struct mdl_cq *cq)
 {
-	(void)cq;
 }
 
 void nic_cq_resize(struct mdl_cq *cq, uint64_t old_buf, uint32_t old_cnt, uint32_t old_size)
 {
-	(void)cq;
-	(void)old_buf;
-	(void)old_cnt;
-	(void)old_size;
 	notes.resized++;
 }
 
 void nic_srq_create(struct mdl_srq *srq)
 {
-	(void)srq;
 }
 
 void nic_srq_limit(struct mdl_srq *srq)
 {
-	(void)srq;
 }
 
 void nic_proc_died(uint32_t slot)
 {
-	(void)slot;
 }
 
 bool nic_fault_link_down(void)
@@ -109,13 +91,11 @@ bool nic_fault_denied(void)
 
 uint64_t nic_fault_due(uint64_t now_ns)
 {
-	(void)now_ns;
 	return UINT64_MAX;
 }
 
 uint64_t nic_service(uint64_t now_ns)
 {
-	(void)now_ns;
 	return UINT64_MAX;
 }
 

@@ -27,7 +27,6 @@ static void broken_rule_aborted(int signal)
 	static char line[2048];
 	ssize_t len = pread(broken_rule_said, line, sizeof(line) - 1, 0);
 
-	(void)signal;
 	if (len > 0 && strstr(line, "RULE BROKEN: ") && strstr(line, broken_rule_sentence))
 		return;
 	dprintf(broken_rule_stderr, "expected \"%s\", but it said: %s\n", broken_rule_sentence,

@@ -52,7 +52,6 @@ int krn_mem_copy(const struct mdl_mr *to, uint64_t to_addr, const struct mdl_mr 
 
 void *krn_mem_map(const struct mdl_mr *mr, uint64_t addr, uint64_t len)
 {
-	(void)len;
 	return bench_at(mr, addr);
 }
 
@@ -64,31 +63,26 @@ static void bench_async(uint32_t type)
 
 void krn_cq_event(struct mdl_cq *cq)
 {
-	(void)cq;
 	bench.cq_events++;
 }
 
 void krn_cq_async(struct mdl_cq *cq, uint32_t type)
 {
-	(void)cq;
 	bench_async(type);
 }
 
 void krn_qp_async(struct mdl_qp *qp, uint32_t type)
 {
-	(void)qp;
 	bench_async(type);
 }
 
 void krn_srq_async(struct mdl_srq *srq, uint32_t type)
 {
-	(void)srq;
 	bench_async(type);
 }
 
 void krn_service_wake(uint32_t slot)
 {
-	(void)slot;
 	bench.wakes++;
 }
 

@@ -21,8 +21,6 @@ static void handler(int number, siginfo_t *info, void *context)
 {
 	void *area = ((ucontext_t *)context)->uc_mcontext.fpregs;
 
-	(void)number;
-	(void)info;
 	if (change)
 		krn_vector_set(area, reg, set, len, zero_upper);
 	else

@@ -124,7 +124,6 @@ static void *claim_again(void *unused)
 {
 	uint32_t number;
 
-	(void)unused;
 	taken = mdl_table_claim(MDL_TABLE_QP, 0, &number);
 	__atomic_store_n(&claimed, 1, __ATOMIC_RELEASE);
 	return NULL;

@@ -363,7 +363,6 @@ static void flow_on_arrived(struct core_chan *chan, uint64_t pos)
 
 static void flow_on_down(struct core_chan *chan, int err)
 {
-	(void)err;
 	flow_fail(flow_end_of(chan)->run, "up", "the connection went down");
 }
 

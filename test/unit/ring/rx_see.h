@@ -50,7 +50,6 @@ static inline enum core_rx_verdict see(const uint8_t *data, uint32_t len, core_r
 static inline enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 					   uint32_t len, core_retain_t retain)
 {
-	(void)chan;
 	msg_cnt++;
 	seen_op = op;
 	return see(data, len, retain);
@@ -59,7 +58,6 @@ static inline enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, 
 static inline enum core_rx_verdict see_call(struct core_chan *chan, struct core_call_ref ref,
 					    const uint8_t *data, uint32_t len, core_retain_t retain)
 {
-	(void)chan;
 	call_cnt++;
 	seen_ref = ref;
 	return see(data, len, retain);
@@ -68,7 +66,6 @@ static inline enum core_rx_verdict see_call(struct core_chan *chan, struct core_
 static inline void see_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
 			     uint32_t len)
 {
-	(void)chan;
 	cr_assert_eq(status, 0);
 	reply_cnt++;
 	*(unsigned *)context += 1;

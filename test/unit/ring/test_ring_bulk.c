@@ -25,8 +25,6 @@ static void on_done(struct core_chan *chan, struct core_get *get)
 
 static void on_down(struct core_chan *chan, int err)
 {
-	(void)chan;
-	(void)err;
 	down = true;
 }
 

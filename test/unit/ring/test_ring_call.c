@@ -42,7 +42,6 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 {
 	uint32_t op;
 
-	(void)chan;
 	memcpy(&op, data, sizeof(op));
 	cr_assert_eq(op, OP);
 	cr_assert_lt(held_cnt, HELD_MAX);
@@ -70,7 +69,6 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 
 static void on_down(struct core_chan *chan, int err)
 {
-	(void)chan;
 	cr_assert_fail("the connection went down: %d", err);
 }
 

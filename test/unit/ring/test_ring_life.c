@@ -22,25 +22,17 @@ static void tell(char what)
 static enum core_rx_verdict tell_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				     uint32_t len, core_retain_t retain)
 {
-	(void)chan;
-	(void)op;
-	(void)data;
-	(void)len;
-	(void)retain;
 	tell('m');
 	return CORE_RX_DONE;
 }
 
 static void tell_get(struct core_chan *chan, struct core_get *get)
 {
-	(void)chan;
-	(void)get;
 	tell('g');
 }
 
 static void tell_down(struct core_chan *chan, int err)
 {
-	(void)chan;
 	tell(err == -FI_ECONNRESET ? 'd' : err == -FI_EIO ? 'e' : '?');
 }
 
@@ -136,11 +128,6 @@ Test(ring_life, a_connection_that_failed_and_went_down_is_reported_once)
 static enum core_rx_verdict ask_for_more(struct core_chan *chan, uint32_t op, const uint8_t *data,
 					 uint32_t len, core_retain_t retain)
 {
-	(void)chan;
-	(void)op;
-	(void)data;
-	(void)len;
-	(void)retain;
 	cr_assert_lt(++delivered_cnt, 1000, "drain does not end");
 	send_some(b, 1);
 	return CORE_RX_DONE;

@@ -32,8 +32,6 @@ static inline void see(const uint8_t *data, uint32_t len)
 static inline enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 					   uint32_t len, core_retain_t retain)
 {
-	(void)chan;
-	(void)retain;
 	see(data, len);
 	seen_op = op;
 	msg_cnt++;
@@ -43,8 +41,6 @@ static inline enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, 
 static inline enum core_rx_verdict see_call(struct core_chan *chan, struct core_call_ref ref,
 					    const uint8_t *data, uint32_t len, core_retain_t retain)
 {
-	(void)chan;
-	(void)retain;
 	see(data, len);
 	seen_ref = ref;
 	call_cnt++;
@@ -54,7 +50,6 @@ static inline enum core_rx_verdict see_call(struct core_chan *chan, struct core_
 static inline void see_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
 			     uint32_t len)
 {
-	(void)chan;
 	cr_assert_eq(status, 0);
 	see(data, len);
 	seen_context = context;
@@ -63,13 +58,10 @@ static inline void see_reply(struct core_chan *chan, void *context, int status, 
 
 static inline void see_arrived(struct core_chan *chan, uint64_t pos)
 {
-	(void)chan;
-	(void)pos;
 }
 
 static inline void no_down(struct core_chan *chan, int err)
 {
-	(void)chan;
 	cr_assert_fail("the connection went down: %d", err);
 }
 

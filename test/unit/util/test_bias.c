@@ -116,7 +116,6 @@ Test(bias, no_other_thread_gets_a_lock_that_is_held)
 
 static void *run_transient(void *arg)
 {
-	(void)arg;
 	util_bias_lock_transient(&bias);
 	cr_expect_not(is_free_elsewhere());
 	util_bias_unlock(&bias);

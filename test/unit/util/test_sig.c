@@ -9,13 +9,11 @@ static volatile sig_atomic_t faults;
 
 static void on_fault(int sig)
 {
-	(void)sig;
 	faults++;
 }
 
 static void *fault(void *arg)
 {
-	(void)arg;
 	raise(SIGSEGV);
 	return NULL;
 }

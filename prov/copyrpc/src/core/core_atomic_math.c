@@ -169,10 +169,6 @@ static bool core_atomic_write(unsigned type, void *value, const void *operand, c
 /* Implements FI_ATOMIC_READ for all types. */
 static bool core_atomic_read(unsigned type, void *value, const void *operand, const void *compare)
 {
-	(void)type;
-	(void)value;
-	(void)operand;
-	(void)compare;
 	return false;
 }
 

@@ -186,6 +186,5 @@ void core_op_on_reply(struct core_chan *chan, void *context, int status, const u
 {
 	struct core_op *op = context;
 
-	(void)chan;
 	op->ops->on_reply(op, status, data, len);
 }

@@ -49,7 +49,6 @@ static int core_self_send(struct core_chan *chan, const struct core_frame *frame
 {
 	uint8_t *data = core_self_flatten(frame, 0);
 
-	(void)flags;
 	if (!data)
 		return -FI_EAGAIN;
 	return core_self_verdict(core_upcall_table.on_msg(chan, frame->op, data,
@@ -65,7 +64,6 @@ static int core_self_call(struct core_chan *chan, const struct core_frame *frame
 	struct core_call_ref ref = { .resp_max = resp_max };
 	int ret;
 
-	(void)flags;
 	if (!data)
 		return -FI_EAGAIN;
 	ret = util_idmap_alloc(&core_self_of(chan)->calls, context, &ref.call_id);
@@ -82,8 +80,6 @@ static int core_self_call(struct core_chan *chan, const struct core_frame *frame
 
 static size_t core_self_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
 {
-	(void)len;
-	(void)resp_max;
 	return UTIL_IDMAP_MAX - core_self_of(chan)->calls.used_cnt;
 }
 
@@ -106,7 +102,6 @@ static int core_self_reply(struct core_chan *chan, struct core_call_ref ref,
 	struct core_self *self = core_self_of(chan);
 	uint8_t *outer = self->resp, *data;
 
-	(void)flags;
 	if (len > ref.resp_max)
 		return -FI_EMSGSIZE;
 	data = malloc(len + 1);
@@ -134,12 +129,10 @@ static int core_self_retain(struct core_chan *chan, core_retain_t *retain)
 
 static void core_self_flush(struct core_chan *chan)
 {
-	(void)chan;
 }
 
 static int core_self_get(struct core_chan *chan, struct core_get *get)
 {
-	(void)chan;
 	util_iov_scatter(get->iov, get->iov_cnt, 0, (const void *)(uintptr_t)get->remote_addr,
 			 get->len);
 	get->status = 0;
@@ -149,34 +142,26 @@ static int core_self_get(struct core_chan *chan, struct core_get *get)
 static int core_self_expose(struct core_chan *chan, const void *addr, size_t len,
 			    struct core_exposure *exposure)
 {
-	(void)chan;
-	(void)addr;
-	(void)len;
 	exposure->key = 0;
 	return 0;
 }
 
 static void core_self_unexpose(struct core_chan *chan, struct core_exposure *exposure)
 {
-	(void)chan;
-	(void)exposure;
 }
 
 static void core_self_release(struct core_chan *chan, core_retain_t retain)
 {
-	(void)chan;
 	free((void *)(uintptr_t)retain);
 }
 
 static bool core_self_is_busy(struct core_chan *chan)
 {
-	(void)chan;
 	return false;
 }
 
 static void core_self_stop(struct core_chan *chan)
 {
-	(void)chan;
 }
 
 static void core_self_close(struct core_chan *chan)

@@ -17,20 +17,17 @@ static int dgram_ud_probe(const struct dgram_over *over, const struct sockaddr *
 {
 	int ret = over->dev_ops->probe(about);
 
-	(void)local;
 	*mtu = (uint32_t)about->mtu;
 	return ret;
 }
 
 static int dgram_mlx5_open(const struct core_upcalls *up, struct core_progress **base)
 {
-	(void)up;
 	return dgram_engine_open(&dgram_over_mlx5, base);
 }
 
 static int dgram_verbs_open(const struct core_upcalls *up, struct core_progress **base)
 {
-	(void)up;
 	return dgram_engine_open(&dgram_over_verbs, base);
 }
 

@@ -16,8 +16,6 @@
 static int dgram_udp_probe(const struct dgram_over *over, const struct sockaddr *local,
 			   struct dev_about *about, uint32_t *mtu)
 {
-	(void)over;
-	(void)about;
 	*mtu = udp_sock_link_mtu(local);
 	return *mtu ? 0 : -FI_ENODEV;
 }
@@ -50,7 +48,6 @@ static size_t dgram_udp_export(const struct dev_desc *desc, struct sockaddr_stor
 
 static int dgram_udp_open(const struct core_upcalls *up, struct core_progress **base)
 {
-	(void)up;
 	return dgram_engine_open(&dgram_over_udp, base);
 }
 

@@ -70,8 +70,6 @@ static int eng_setup_establish(void *ctx, struct cm_conn *cm, void *user,
 {
 	struct eng_conn *conn = user;
 
-	(void)ctx;
-	(void)cm;
 	return conn->transport->ops->establish(conn, peer);
 }
 
@@ -80,8 +78,6 @@ static void eng_setup_up(void *ctx, struct cm_conn *cm, void *user, bool asked)
 	struct core_engine_ep *eep = ctx;
 	struct eng_event ev = { .kind = ENG_EVENT_UP, .eep = eep, .conn = user };
 
-	(void)cm;
-	(void)asked;
 	eng_event_push(eep->engine, &ev);
 }
 
@@ -90,7 +86,6 @@ static void eng_setup_down(void *ctx, struct cm_conn *cm, void *user, int err)
 	struct core_engine_ep *eep = ctx;
 	struct eng_event ev = { .kind = ENG_EVENT_DOWN, .eep = eep, .conn = user, .err = err };
 
-	(void)cm;
 	eng_event_push(eep->engine, &ev);
 }
 
@@ -98,8 +93,6 @@ static uint64_t eng_setup_last_rx(void *ctx, struct cm_conn *cm, void *user)
 {
 	const struct eng_conn *conn = user;
 
-	(void)ctx;
-	(void)cm;
 	return conn->transport->ops->last_rx_ns ? conn->transport->ops->last_rx_ns(conn) : 0;
 }
 

@@ -14,7 +14,6 @@
 /** Does nothing: each batch is acknowledged without a request. */
 static void erpc_chan_await(struct core_chan *chan)
 {
-	(void)chan;
 }
 
 static void erpc_chan_flush(struct core_chan *chan)

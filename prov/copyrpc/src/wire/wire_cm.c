@@ -116,7 +116,6 @@ static size_t wire_cm_ack_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
 
 static int wire_cm_ack_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
 {
-	(void)len;
 	memcpy(pkt->ack.cookie, body, WIRE_CM_COOKIE_LEN);
 	memcpy(pkt->ack.name, body + 16, WIRE_CM_NAME_LEN);
 	pkt->ack.paths = wire_get32(body + 48);
@@ -184,16 +183,11 @@ static int wire_cm_welcome_decode(const uint8_t *body, size_t len, struct wire_c
 
 static size_t wire_cm_bare_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
 {
-	(void)pkt;
-	(void)body;
 	return 0;
 }
 
 static int wire_cm_bare_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
 {
-	(void)body;
-	(void)len;
-	(void)pkt;
 	return 0;
 }
 

@@ -97,7 +97,6 @@ static bool deaf;
 static ssize_t deaf_send(void *ctx, int fd, const void *buf, size_t len, const struct sockaddr *dst,
 			 socklen_t dst_len)
 {
-	(void)ctx;
 	if (__atomic_load_n(&deaf, __ATOMIC_RELAXED))
 		return (ssize_t)len;
 	return sendto(fd, buf, len, MSG_DONTWAIT, dst, dst_len);

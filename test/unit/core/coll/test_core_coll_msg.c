@@ -19,15 +19,12 @@ static unsigned replies;
 
 static void on_joined(struct core_coll_group *g, int err)
 {
-	(void)g;
 	cr_assert_eq(err, 0);
 }
 
 static int take_reply(struct core_chan *c, struct core_call_ref ref, const struct iovec *iov,
 		      size_t iov_cnt, size_t len, unsigned flags)
 {
-	(void)c;
-	(void)flags;
 	cr_assert_leq(len, ref.resp_max);
 	cr_assert_eq(iov_cnt, len > sizeof(reply) ? 2 : 1);
 	memcpy(&reply, iov[0].iov_base, sizeof(reply));

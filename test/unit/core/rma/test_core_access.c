@@ -79,10 +79,6 @@ static struct core_access *restarted;
 static int call(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max, void *op,
 		unsigned flags)
 {
-	(void)chan;
-	(void)frame;
-	(void)resp_max;
-	(void)flags;
 	if (restarted) {
 		cr_assert_eq(core_access_of(op), restarted);
 		cr_assert_eq(restarted->calls, 1);

@@ -26,7 +26,6 @@ static size_t reply_len;
 static int take_reply(struct core_chan *c, struct core_call_ref ref, const struct iovec *iov,
 		      size_t iov_cnt, size_t len, unsigned flags)
 {
-	(void)flags;
 	MUST(c == &chan && len <= ref.resp_max && len <= sizeof(reply));
 	util_iov_gather(reply, iov, iov_cnt, 0, len);
 	reply_len = len;

@@ -117,8 +117,6 @@ static unsigned liar_replies;
 static int liar_reply(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
 		      size_t iov_cnt, size_t len, unsigned flags)
 {
-	(void)chan;
-	(void)flags;
 	cr_assert_eq(util_iov_len(iov, iov_cnt), len);
 	cr_assert_eq(ref.call_id, liar_ref.call_id);
 	cr_assert_leq(len, liar_ref.resp_max);
@@ -128,7 +126,6 @@ static int liar_reply(struct core_chan *chan, struct core_call_ref ref, const st
 
 static int liar_get(struct core_chan *chan, struct core_get *get)
 {
-	(void)chan;
 	for (size_t i = 0; i < get->iov_cnt; i++)
 		memset(get->iov[i].iov_base, 0x77, get->iov[i].iov_len);
 	get->status = 0;
@@ -138,7 +135,6 @@ static int liar_get(struct core_chan *chan, struct core_get *get)
 static int liar_expose(struct core_chan *chan, const void *addr, size_t len,
 		       struct core_exposure *exposure)
 {
-	(void)chan;
 	cr_assert_geq((uintptr_t)addr, (uintptr_t)rma_memory[1] + RMA_GUARD);
 	cr_assert_leq((uintptr_t)addr + len, (uintptr_t)rma_memory[1] + RMA_GUARD + RMA_MEM_LEN);
 	exposure->key = 0;
@@ -147,8 +143,6 @@ static int liar_expose(struct core_chan *chan, const void *addr, size_t len,
 
 static void liar_unexpose(struct core_chan *chan, struct core_exposure *exposure)
 {
-	(void)chan;
-	(void)exposure;
 }
 
 static const struct core_chan_ops liar_ops = {

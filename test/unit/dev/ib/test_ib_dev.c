@@ -12,7 +12,6 @@
 
 static bool fits_none(struct ibv_device *device)
 {
-	(void)device;
 	return false;
 }
 

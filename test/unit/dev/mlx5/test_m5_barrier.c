@@ -36,7 +36,6 @@ static void *device(void *arg)
 {
 	uint32_t round, i;
 
-	(void)arg;
 	for (round = 1; round <= ROUNDS; round++) {
 		wait_until(&box.taken, round - 1);
 		for (i = 0; i < 15; i++)

@@ -30,7 +30,6 @@ static int reg_mem(struct dev *dev, const void *addr, size_t len, unsigned acces
 {
 	struct reg *r = calloc(1, sizeof(*r));
 
-	(void)dev;
 	cr_assert_eq(access, DEV_MEM_LOCAL);
 	if (reg_err) {
 		free(r);
@@ -44,7 +43,6 @@ static int reg_mem(struct dev *dev, const void *addr, size_t len, unsigned acces
 
 static void dereg_mem(struct dev *dev, struct dev_mem *mem)
 {
-	(void)dev;
 	free(mem);
 	reg_cnt--;
 }

@@ -261,7 +261,6 @@ static unsigned reg_cnt;
 static int reg_mem(struct dev *dev, const void *addr, size_t len, unsigned access,
 		   struct dev_mem **mem)
 {
-	(void)dev;
 	cr_assert_eq(access, DEV_MEM_LOCAL);
 	cr_assert_not_null(addr);
 	cr_assert_geq(len, (TX_CNT + ERPC_BURST) * WIRE_ERPC_HDR_LEN);
@@ -274,7 +273,6 @@ static int reg_mem(struct dev *dev, const void *addr, size_t len, unsigned acces
 
 static void dereg_mem(struct dev *dev, struct dev_mem *mem)
 {
-	(void)dev;
 	cr_assert_eq(mem, &reg);
 	reg_cnt--;
 }

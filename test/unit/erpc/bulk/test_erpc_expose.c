@@ -20,8 +20,6 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
 	struct wire_erpc_hdr h = erpc_pair_hdr(pkt);
 
-	(void)net;
-	(void)arg;
 	if (h.kind != WIRE_ERPC_RESP || h.req_num % ERPC_SLOTS != ERPC_GET_SLOT)
 		return;
 	parts += pkt->len > WIRE_ERPC_HDR_LEN;

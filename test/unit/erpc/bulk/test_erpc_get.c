@@ -25,8 +25,6 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
 	struct wire_erpc_hdr h = erpc_pair_hdr(pkt);
 
-	(void)net;
-	(void)arg;
 	see.came += h.kind == WIRE_ERPC_RESP && pkt->len > WIRE_ERPC_HDR_LEN;
 	if (h.kind != WIRE_ERPC_RESP || h.pkt_num != see.part)
 		return;

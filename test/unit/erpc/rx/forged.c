@@ -183,8 +183,6 @@ void forged_drop(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
 	unsigned i = forged_sent.cnt;
 
-	(void)net;
-	(void)arg;
 	pkt->copies = 0;
 	if (i == FORGED_SENT_MAX)
 		return;

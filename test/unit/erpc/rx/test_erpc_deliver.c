@@ -183,9 +183,6 @@ static unsigned received_cnt;
 static enum core_rx_verdict record(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				   uint32_t len, core_retain_t retain)
 {
-	(void)data;
-	(void)len;
-	(void)retain;
 	cr_assert_lt(received_cnt, 8);
 	received[received_cnt++] = op;
 	if (op == 0xBAD)

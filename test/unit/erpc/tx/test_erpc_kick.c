@@ -28,8 +28,6 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
 	struct wire_erpc_hdr h = erpc_pair_hdr(pkt);
 
-	(void)net;
-	(void)arg;
 	if (h.kind == WIRE_ERPC_CR && plan.mute)
 		pkt->copies = 0;
 	if (h.kind != plan.kind)

@@ -25,8 +25,6 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
 	struct wire_erpc_hdr h = erpc_pair_hdr(pkt);
 
-	(void)net;
-	(void)arg;
 	lose.seen[h.kind]++;
 	if (!lose.times || h.kind != lose.kind || h.pkt_num < lose.first || h.pkt_num > lose.last)
 		return;
@@ -242,8 +240,6 @@ static void lose_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
 	struct wire_erpc_hdr h = erpc_pair_hdr(pkt);
 
-	(void)net;
-	(void)arg;
 	if (h.kind == WIRE_ERPC_REQ && h.session == p.end[1].s->num &&
 	    pkt->to == fake_port_of(p.end[1].ep->dg)->number) {
 		lose.times++;

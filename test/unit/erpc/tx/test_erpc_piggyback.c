@@ -23,8 +23,6 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
 	struct wire_erpc_hdr h = erpc_pair_hdr(pkt);
 
-	(void)net;
-	(void)arg;
 	resps += h.kind == WIRE_ERPC_RESP && pkt->len == WIRE_ERPC_HDR_LEN;
 	reqs += h.kind == WIRE_ERPC_REQ;
 	if (h.kind == WIRE_ERPC_REQ && lose) {

@@ -180,11 +180,6 @@ Test(erpc_send, a_sender_without_room_is_woken)
 static int refuse_memory(struct dev *dev, const void *addr, size_t len, unsigned rights,
 			 struct dev_mem **mem)
 {
-	(void)dev;
-	(void)addr;
-	(void)len;
-	(void)rights;
-	(void)mem;
 	return -FI_ENOMEM;
 }
 

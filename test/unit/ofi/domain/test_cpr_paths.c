@@ -22,7 +22,6 @@ static int nic1_probe(struct dev_about *about)
 
 static int memory_probe(struct dev_about *about)
 {
-	(void)about;
 	return 0;
 }
 

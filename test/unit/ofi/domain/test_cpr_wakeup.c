@@ -390,7 +390,6 @@ static int woken;
 
 static void count_wake(struct cpr_wakeup_user *user)
 {
-	(void)user;
 	woken++;
 }
 

@@ -116,7 +116,6 @@ Test(cpr_eq, sread_ends_after_its_time)
 
 static void *write_later(void *arg)
 {
-	(void)arg;
 	usleep(20000);
 	put(77);
 	return NULL;

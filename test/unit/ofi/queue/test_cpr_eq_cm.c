@@ -100,7 +100,6 @@ static unsigned dropped;
 
 static void drop(struct cpr_eq_event *ev)
 {
-	(void)ev;
 	dropped++;
 }
 

@@ -91,7 +91,6 @@ Test(cpr_waitset, an_empty_wait_ends_in_time)
 
 static void *write_event_later(void *arg)
 {
-	(void)arg;
 	usleep(20000);
 	write_event();
 	return NULL;
@@ -99,7 +98,6 @@ static void *write_event_later(void *arg)
 
 static void *count_later(void *arg)
 {
-	(void)arg;
 	usleep(20000);
 	fi_cntr_add(cntr, 1);
 	return NULL;
@@ -107,7 +105,6 @@ static void *count_later(void *arg)
 
 static void *send_later(void *arg)
 {
-	(void)arg;
 	usleep(20000);
 	if (fi_tinject(p.ep[0], "abc", 4, p.addr[0], 1))
 		abort();

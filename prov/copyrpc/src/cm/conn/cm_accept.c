@@ -292,7 +292,6 @@ static void cm_incoming_on_ready(struct cm_src *src, uint32_t events)
 	struct cm_fd_msg msg;
 	int ret = cm_fd_recv(src->fd, &msg);
 
-	(void)events;
 	if (ret == -FI_EAGAIN)
 		return;
 	if (ret > 0)
@@ -387,7 +386,6 @@ void cm_accept_on_ready(struct cm_src *src, uint32_t events)
 {
 	struct cm_ep *cep = UTIL_CONTAINER_OF(src, struct cm_ep, listen);
 
-	(void)events;
 	for (unsigned i = 0; i < CM_ACCEPT_BURST; i++) {
 		int fd = cm_fd_accept(src->fd);
 

@@ -58,7 +58,6 @@ static void cm_conn_set_state(struct cm_conn *conn, enum cm_conn_state state)
 
 static void cm_conn_on_ready(struct cm_src *src, uint32_t events)
 {
-	(void)events;
 	cm_conn_poll(UTIL_CONTAINER_OF(src, struct cm_conn, src));
 }
 

@@ -53,7 +53,6 @@ static void cm_connreq_on_ready(struct cm_src *src, uint32_t events)
 {
 	struct cm_connreq *connreq = UTIL_CONTAINER_OF(src, struct cm_connreq, stream.src);
 
-	(void)events;
 	if (connreq->is_active)
 		cm_msg_on_ready(connreq);
 	else

@@ -102,7 +102,6 @@ static void cm_listen_on_accept(struct cm_src *src, uint32_t events)
 {
 	struct cm_listener *listener = UTIL_CONTAINER_OF(src, struct cm_listener, src);
 
-	(void)events;
 	for (unsigned i = 0; i < CM_LISTEN_BURST; i++) {
 		int fd;
 

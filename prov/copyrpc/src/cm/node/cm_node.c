@@ -104,7 +104,6 @@ static void cm_node_on_wake(struct cm_src *src, uint32_t events)
 	struct cm_node *node = UTIL_CONTAINER_OF(src, struct cm_node, wake);
 	uint64_t cnt;
 
-	(void)events;
 	node->is_woken = false;
 	while (read(src->fd, &cnt, sizeof(cnt)) < 0 && errno == EINTR)
 		;

@@ -397,7 +397,6 @@ enum core_rx_verdict core_coll_on_call(struct core_chan *chan, struct core_call_
 	size_t len;
 	int ret = 0;
 
-	(void)retain;
 	if (!core_coll_parse(head, &coll, &len))
 		return CORE_RX_BAD;
 	if (!peer->ep->coll) {

@@ -80,7 +80,6 @@ static enum core_rx_verdict core_modules_on_call(struct core_chan *chan, struct 
 
 static void core_modules_on_get_done(struct core_chan *chan, struct core_get *get)
 {
-	(void)chan;
 	get->done(get);
 }
 

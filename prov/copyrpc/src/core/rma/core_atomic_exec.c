@@ -96,9 +96,6 @@ static bool core_atomic_try_128(void *target, struct core_atomic_args *args, siz
 #else
 static bool core_atomic_try_128(void *target, struct core_atomic_args *args, size_t count)
 {
-	(void)target;
-	(void)args;
-	(void)count;
 	return false;
 }
 #endif

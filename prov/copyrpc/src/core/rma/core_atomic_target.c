@@ -111,7 +111,6 @@ enum core_rx_verdict core_atomic_on_call(struct core_chan *chan, struct core_cal
 	size_t len;
 	int ret;
 
-	(void)retain;
 	if (!core_atomic_parse(&in, head))
 		return CORE_RX_BAD;
 	len = in.atomic.kind == CORE_ATOMIC_BASE ? 0 : in.len;

@@ -151,7 +151,6 @@ enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, struct core_head *h
 	struct core_rma_deferred *deferred;
 	struct wire_rma_return back;
 
-	(void)retain;
 	if (head->tagged || head->has_data || head->body_len != sizeof(back))
 		return CORE_RX_BAD;
 	memcpy(&back, head->body, sizeof(back));
@@ -190,7 +189,6 @@ static void core_rma_drop_if(struct core_peer *peer, bool exposures)
 
 void core_rma_peer_failed(struct core_peer *peer, int err)
 {
-	(void)err;
 	core_rma_drop_if(peer, true);
 }
 

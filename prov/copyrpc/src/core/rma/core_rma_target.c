@@ -79,7 +79,6 @@ enum core_rx_verdict core_rma_on_call(struct core_chan *chan, struct core_call_r
 {
 	struct core_rma_in in = { .chan = chan, .ref = ref, .head = *head };
 
-	(void)retain;
 	if (head->tagged || head->body_len < sizeof(in.rma))
 		return CORE_RX_BAD;
 	memcpy(&in.rma, head->body, sizeof(in.rma));

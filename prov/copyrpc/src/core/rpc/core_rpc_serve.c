@@ -124,7 +124,6 @@ ssize_t core_rpc_reply_buf_cold(struct core_ep *ep, struct core_rpc_handle *hand
 
 int core_rpc_release(struct core_ep *ep, struct core_rpc_handle *handle, uint64_t seq)
 {
-	(void)ep;
 	if (!seq || handle->seq != seq)
 		return -FI_EINVAL;
 	core_rpc_handle_release(handle);

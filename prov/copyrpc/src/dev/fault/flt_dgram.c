@@ -21,9 +21,6 @@
 
 static int flt_open_none(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dgram **dg)
 {
-	(void)dev;
-	(void)attr;
-	(void)dg;
 	return -FI_ENOSYS; /* flt_open opens the device below */
 }
 

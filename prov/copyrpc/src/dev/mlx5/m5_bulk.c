@@ -91,7 +91,6 @@ int m5_link_read_consumer(struct dev_link *base, uint64_t *value)
 	struct m5_link *link = (struct m5_link *)base;
 	struct m5_wqe wqe;
 
-	(void)value;
 	if (link->dead || link->reading || !m5_sq_has_room(&link->sq, 1))
 		return -FI_EAGAIN;
 	m5_wqe_begin(&wqe, m5_sq_reserve(&link->sq, 1));

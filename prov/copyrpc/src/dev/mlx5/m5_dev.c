@@ -137,7 +137,6 @@ int m5_dev_mem_reg(struct dev *base, const void *addr, size_t len, unsigned acce
 
 void m5_dev_mem_dereg(struct dev *base, struct dev_mem *mem)
 {
-	(void)base;
 	ib_user_dereg(mem);
 }
 

@@ -177,7 +177,6 @@ void m5_reg_put(struct m5_dev *dev, struct m5_uar *uar)
 {
 	struct m5_reg *reg = UTIL_CONTAINER_OF(uar, struct m5_reg, uar);
 
-	(void)dev;
 	if (--uar->user_cnt)
 		return;
 	util_list_remove(&reg->in_dev);

@@ -212,7 +212,6 @@ int m5_ud_resolve(struct dev_dgram *base, const struct dev_desc *peer, struct de
 
 void m5_ud_forget(struct dev_dgram *base, struct dev_dgram_ah *ah)
 {
-	(void)base;
 	free(ah);
 }
 

@@ -61,7 +61,6 @@ static int udp_open(struct dev *dev, const struct dev_dgram_attr *attr, struct d
 	struct udp_dgram *ud = calloc(1, sizeof(*ud));
 	int ret;
 
-	(void)dev;
 	if (!ud)
 		return -FI_ENOMEM;
 	ud->base.ops = &udp_dgram_ops;
@@ -144,7 +143,6 @@ static uint32_t udp_route_mtu(struct dev_dgram *dg, const struct sockaddr *peer)
 
 static void udp_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah)
 {
-	(void)dg;
 	free(ah);
 }
 

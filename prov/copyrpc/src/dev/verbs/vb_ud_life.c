@@ -162,7 +162,6 @@ void vb_ud_forget(struct dev_dgram *base, struct dev_dgram_ah *ah_base)
 {
 	struct vb_ud_ah *ah = (struct vb_ud_ah *)ah_base;
 
-	(void)base;
 	ibv_destroy_ah(ah->obj);
 	free(ah);
 }

@@ -133,7 +133,6 @@ int erpc_transport_ep_open(struct eng_transport *eng, struct core_engine_ep *eep
 	struct erpc_transport_ep *tep = calloc(1, sizeof(*tep));
 	int ret;
 
-	(void)eep;
 	if (!tep)
 		return -FI_ENOMEM;
 	ret = flt_open(cfg->dgram, transport->dev, &dg_attr, &attr.dg);

@@ -4,8 +4,6 @@
 
 #include <rdma/fi_errno.h>
 
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
 int cpr_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	return -FI_ENOSYS;

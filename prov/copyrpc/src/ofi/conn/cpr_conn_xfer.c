@@ -43,14 +43,12 @@ static ssize_t cpr_conn_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, ui
 static ssize_t cpr_conn_send(struct fid_ep *fid, const void *buf, size_t len, void *desc,
 			     fi_addr_t dest, void *context)
 {
-	(void)dest;
 	return cpr_msg_ops.send(fid, buf, len, desc, CPR_CONN_PEER, context);
 }
 
 static ssize_t cpr_conn_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc,
 			      size_t count, fi_addr_t dest, void *context)
 {
-	(void)dest;
 	return cpr_msg_ops.sendv(fid, iov, desc, count, CPR_CONN_PEER, context);
 }
 
@@ -64,21 +62,18 @@ static ssize_t cpr_conn_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, ui
 
 static ssize_t cpr_conn_inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t dest)
 {
-	(void)dest;
 	return cpr_msg_ops.inject(fid, buf, len, CPR_CONN_PEER);
 }
 
 static ssize_t cpr_conn_senddata(struct fid_ep *fid, const void *buf, size_t len, void *desc,
 				 uint64_t data, fi_addr_t dest, void *context)
 {
-	(void)dest;
 	return cpr_msg_ops.senddata(fid, buf, len, desc, data, CPR_CONN_PEER, context);
 }
 
 static ssize_t cpr_conn_injectdata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
 				   fi_addr_t dest)
 {
-	(void)dest;
 	return cpr_msg_ops.injectdata(fid, buf, len, data, CPR_CONN_PEER);
 }
 
@@ -119,14 +114,12 @@ static ssize_t cpr_conn_trecvmsg(struct fid_ep *fid, const struct fi_msg_tagged 
 static ssize_t cpr_conn_tsend(struct fid_ep *fid, const void *buf, size_t len, void *desc,
 			      fi_addr_t dest, uint64_t tag, void *context)
 {
-	(void)dest;
 	return cpr_tagged_ops.send(fid, buf, len, desc, CPR_CONN_PEER, tag, context);
 }
 
 static ssize_t cpr_conn_tsendv(struct fid_ep *fid, const struct iovec *iov, void **desc,
 			       size_t count, fi_addr_t dest, uint64_t tag, void *context)
 {
-	(void)dest;
 	return cpr_tagged_ops.sendv(fid, iov, desc, count, CPR_CONN_PEER, tag, context);
 }
 
@@ -142,21 +135,18 @@ static ssize_t cpr_conn_tsendmsg(struct fid_ep *fid, const struct fi_msg_tagged 
 static ssize_t cpr_conn_tinject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t dest,
 				uint64_t tag)
 {
-	(void)dest;
 	return cpr_tagged_ops.inject(fid, buf, len, CPR_CONN_PEER, tag);
 }
 
 static ssize_t cpr_conn_tsenddata(struct fid_ep *fid, const void *buf, size_t len, void *desc,
 				  uint64_t data, fi_addr_t dest, uint64_t tag, void *context)
 {
-	(void)dest;
 	return cpr_tagged_ops.senddata(fid, buf, len, desc, data, CPR_CONN_PEER, tag, context);
 }
 
 static ssize_t cpr_conn_tinjectdata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
 				    fi_addr_t dest, uint64_t tag)
 {
-	(void)dest;
 	return cpr_tagged_ops.injectdata(fid, buf, len, data, CPR_CONN_PEER, tag);
 }
 

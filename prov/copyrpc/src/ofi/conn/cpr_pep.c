@@ -169,14 +169,11 @@ static struct fi_ops_cm cpr_pep_cm_ops = {
 
 static int cpr_pep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
-	(void)fid;
 	return cpr_conn_getopt(level, optname, optval, optlen);
 }
 
 static ssize_t cpr_pep_cancel(fid_t fid, void *context)
 {
-	(void)fid;
-	(void)context;
 	return -FI_ENOSYS;
 }
 

@@ -38,7 +38,6 @@ const struct dgram_over *cpr_dgram_over(const char *domain_name)
 
 static int cpr_dgram_av_open(struct cpr_av *av, size_t count_hint)
 {
-	(void)count_hint;
 	av->dgram = dgram_av_open();
 	return av->dgram ? 0 : -FI_ENOMEM;
 }

@@ -76,8 +76,6 @@ static ssize_t cpr_dgram_recv(struct fid_ep *fid, void *buf, size_t len, void *d
 		.iov = &iov, .iov_cnt = 1, .context = context, .flags = ep->rx_flags
 	};
 
-	(void)desc;
-	(void)src_addr;
 	return cpr_dgram_rx(ep, &p);
 }
 
@@ -89,8 +87,6 @@ static ssize_t cpr_dgram_recvv(struct fid_ep *fid, const struct iovec *iov, void
 		.iov = iov, .iov_cnt = count, .context = context, .flags = ep->rx_flags
 	};
 
-	(void)desc;
-	(void)src_addr;
 	return cpr_dgram_rx(ep, &p);
 }
 
@@ -111,7 +107,6 @@ static ssize_t cpr_dgram_send(struct fid_ep *fid, const void *buf, size_t len, v
 {
 	struct cpr_ep *ep = cpr_ep_of(fid);
 
-	(void)desc;
 	return cpr_dgram_tx_buf(ep, buf, len, dest_addr, context, ep->tx_flags, false);
 }
 
@@ -125,7 +120,6 @@ static ssize_t cpr_dgram_sendv(struct fid_ep *fid, const struct iovec *iov, void
 				.context = context,
 				.flags = ep->tx_flags };
 
-	(void)desc;
 	return cpr_dgram_tx(ep, &s);
 }
 

@@ -72,7 +72,6 @@ static int cpr_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 static int cpr_domain_control(struct fid *fid, int command, void *arg)
 {
-	(void)fid;
 	switch (command) {
 	case FI_MAP_RAW_MR: return arg ? cpr_mr_map_raw(arg) : -FI_EINVAL;
 	case FI_UNMAP_KEY: return 0;
@@ -91,10 +90,6 @@ static struct fi_ops cpr_domain_fi_ops = {
 static int cpr_domain_no_scalable_ep(struct fid_domain *domain, struct fi_info *info,
 				     struct fid_ep **sep, void *context)
 {
-	(void)domain;
-	(void)info;
-	(void)sep;
-	(void)context;
 	return -FI_ENOSYS;
 }
 

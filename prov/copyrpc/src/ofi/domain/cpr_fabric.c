@@ -43,7 +43,6 @@ static int cpr_fabric_trywait(struct fid_fabric *fid, struct fid **fids, int cou
 {
 	int i, ret = 0;
 
-	(void)fid;
 	for (i = 0; i < count && !ret; i++)
 		ret = cpr_waitset_trywait_fid(fids[i], count > 1);
 	return ret == -FI_EBUSY ? -FI_EAGAIN : ret;

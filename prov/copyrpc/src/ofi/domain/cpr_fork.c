@@ -18,21 +18,15 @@
 static int cpr_fork_ep_open(struct core_progress *base, struct core_ep *ep,
 			    const struct sockaddr *addr, struct core_engine_ep **eep)
 {
-	(void)base;
-	(void)ep;
-	(void)addr;
-	(void)eep;
 	return -FI_EBADF;
 }
 
 static void cpr_fork_progress(struct core_progress *base)
 {
-	(void)base;
 }
 
 static int cpr_fork_refuse(struct core_progress *base)
 {
-	(void)base;
 	return -FI_EBADF;
 }
 

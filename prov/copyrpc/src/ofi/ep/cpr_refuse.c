@@ -7,8 +7,6 @@
 
 #include "ofi/base/cpr_ep.h"
 
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
 int cpr_refuse_err(const struct cpr_ep *ep)
 {
 	return ep->owner->is_enabled ? -FI_ENOSYS : -FI_EOPBADSTATE;

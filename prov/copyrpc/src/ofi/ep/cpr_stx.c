@@ -32,8 +32,6 @@ static struct fi_ops cpr_stx_fi_ops = {
 
 static ssize_t cpr_stx_cancel(fid_t fid, void *context)
 {
-	(void)fid;
-	(void)context;
 	return -FI_ENOENT; /* sends cannot be cancelled */
 }
 

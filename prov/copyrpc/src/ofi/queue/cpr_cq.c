@@ -246,7 +246,6 @@ static ssize_t cpr_cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, u
 	fi_addr_t src = FI_ADDR_NOTAVAIL;
 	int ret;
 
-	(void)flags;
 	cpr_pdom_progress(pdom);
 	cqe = core_cq_front(&cq->core);
 	if (cqe)
@@ -274,8 +273,6 @@ static int cpr_cq_signal(struct fid_cq *fid)
 static const char *cpr_cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data,
 				   char *buf, size_t len)
 {
-	(void)fid;
-	(void)err_data;
 	return cpr_strerror(prov_errno, buf, len);
 }
 

@@ -315,7 +315,6 @@ static ssize_t cpr_eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, u
 	void *user_data = buf->err_data;
 	size_t room = buf->err_data_size;
 
-	(void)flags;
 	if (!ev)
 		return -FI_EAGAIN;
 	memcpy(buf, ev->data, sizeof(*buf));
@@ -331,7 +330,6 @@ static ssize_t cpr_eq_write(struct fid_eq *fid, uint32_t event, const void *buf,
 	struct cpr_eq *eq = cpr_eq_of_eq(fid);
 	int ret;
 
-	(void)flags;
 	if (!eq->may_write)
 		return -FI_EINVAL;
 	ret = cpr_eq_post(eq, event, buf, len);
@@ -341,8 +339,6 @@ static ssize_t cpr_eq_write(struct fid_eq *fid, uint32_t event, const void *buf,
 static const char *cpr_eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data,
 				   char *buf, size_t len)
 {
-	(void)fid;
-	(void)err_data;
 	return cpr_strerror(prov_errno, buf, len);
 }
 

@@ -227,7 +227,6 @@ static ssize_t cpr_atomic_writev(struct fid_ep *fid, const struct fi_ioc *iov, v
 				 size_t count, fi_addr_t dest, uint64_t addr, uint64_t key,
 				 enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	(void)desc;
 	return cpr_atomic_iov(fid, CORE_ATOMIC_BASE, iov, count, NULL, 0, NULL, 0, dest, addr, key,
 			      datatype, op, context);
 }
@@ -238,7 +237,6 @@ static ssize_t cpr_atomic_write(struct fid_ep *fid, const void *buf, size_t coun
 {
 	struct fi_ioc ioc = { .addr = (void *)(uintptr_t)buf, .count = count };
 
-	(void)desc;
 	return cpr_atomic_writev(fid, &ioc, NULL, 1, dest, addr, key, datatype, op, context);
 }
 
@@ -296,8 +294,6 @@ static ssize_t cpr_atomic_readwritev(struct fid_ep *fid, const struct fi_ioc *io
 				     uint64_t key, enum fi_datatype datatype, enum fi_op op,
 				     void *context)
 {
-	(void)desc;
-	(void)result_desc;
 	return cpr_atomic_iov(fid, CORE_ATOMIC_FETCH, iov, count, NULL, 0, resultv, result_count,
 			      dest, addr, key, datatype, op, context);
 }
@@ -310,8 +306,6 @@ static ssize_t cpr_atomic_readwrite(struct fid_ep *fid, const void *buf, size_t 
 	struct fi_ioc ioc = { .addr = (void *)(uintptr_t)buf, .count = count };
 	struct fi_ioc result_ioc = { .addr = result, .count = count };
 
-	(void)desc;
-	(void)result_desc;
 	return cpr_atomic_readwritev(fid, &ioc, NULL, 1, &result_ioc, NULL, 1, dest, addr, key,
 				     datatype, op, context);
 }
@@ -322,7 +316,6 @@ static ssize_t cpr_atomic_readwritemsg(struct fid_ep *fid, const struct fi_msg_a
 {
 	struct cpr_atomic_call call = cpr_atomic_from_msg(msg, flags, CORE_ATOMIC_FETCH);
 
-	(void)result_desc;
 	if (!cpr_xfer_accepts(cpr_ep_of(fid), flags, CPR_FETCHMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	call.result = resultv;
@@ -339,9 +332,6 @@ static ssize_t cpr_atomic_compwritev(struct fid_ep *fid, const struct fi_ioc *io
 				     uint64_t key, enum fi_datatype datatype, enum fi_op op,
 				     void *context)
 {
-	(void)desc;
-	(void)compare_desc;
-	(void)result_desc;
 	return cpr_atomic_iov(fid, CORE_ATOMIC_COMPARE, iov, count, comparev, compare_count,
 			      resultv, result_count, dest, addr, key, datatype, op, context);
 }
@@ -355,9 +345,6 @@ static ssize_t cpr_atomic_compwrite(struct fid_ep *fid, const void *buf, size_t 
 	struct fi_ioc compare_ioc = { .addr = (void *)(uintptr_t)compare, .count = count };
 	struct fi_ioc result_ioc = { .addr = result, .count = count };
 
-	(void)desc;
-	(void)compare_desc;
-	(void)result_desc;
 	return cpr_atomic_compwritev(fid, &ioc, NULL, 1, &compare_ioc, NULL, 1, &result_ioc, NULL,
 				     1, dest, addr, key, datatype, op, context);
 }
@@ -369,8 +356,6 @@ static ssize_t cpr_atomic_compwritemsg(struct fid_ep *fid, const struct fi_msg_a
 {
 	struct cpr_atomic_call call = cpr_atomic_from_msg(msg, flags, CORE_ATOMIC_COMPARE);
 
-	(void)compare_desc;
-	(void)result_desc;
 	if (!cpr_xfer_accepts(cpr_ep_of(fid), flags, CPR_FETCHMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	call.compare = comparev;

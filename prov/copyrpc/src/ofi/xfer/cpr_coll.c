@@ -302,7 +302,6 @@ static ssize_t cpr_coll_broadcast(struct fid_ep *ep, void *buf, size_t count, vo
 	struct cpr_coll_call call = { FI_BROADCAST, buf,  NULL,    count, group,
 				      root,         type, FI_NOOP, flags, context };
 
-	(void)desc;
 	return root == FI_ADDR_NOTAVAIL ? -FI_EINVAL : cpr_coll_post(ep, &call);
 }
 
@@ -331,8 +330,6 @@ static ssize_t cpr_coll_alltoall(struct fid_ep *ep, const void *buf, size_t coun
 				 void *result, void *result_desc, fi_addr_t group,
 				 enum fi_datatype type, uint64_t flags, void *context)
 {
-	(void)desc;
-	(void)result_desc;
 	return cpr_coll_all(ep, FI_ALLTOALL, buf, count, result, group, type, FI_NOOP, flags,
 			    context);
 }
@@ -342,8 +339,6 @@ static ssize_t cpr_coll_allreduce(struct fid_ep *ep, const void *buf, size_t cou
 				  enum fi_datatype type, enum fi_op op, uint64_t flags,
 				  void *context)
 {
-	(void)desc;
-	(void)result_desc;
 	return cpr_coll_all(ep, FI_ALLREDUCE, buf, count, result, group, type, op, flags, context);
 }
 
@@ -351,8 +346,6 @@ static ssize_t cpr_coll_allgather(struct fid_ep *ep, const void *buf, size_t cou
 				  void *result, void *result_desc, fi_addr_t group,
 				  enum fi_datatype type, uint64_t flags, void *context)
 {
-	(void)desc;
-	(void)result_desc;
 	return cpr_coll_all(ep, FI_ALLGATHER, buf, count, result, group, type, FI_NOOP, flags,
 			    context);
 }
@@ -362,8 +355,6 @@ static ssize_t cpr_coll_reduce_scatter(struct fid_ep *ep, const void *buf, size_
 				       enum fi_datatype type, enum fi_op op, uint64_t flags,
 				       void *context)
 {
-	(void)desc;
-	(void)result_desc;
 	return cpr_coll_all(ep, FI_REDUCE_SCATTER, buf, count, result, group, type, op, flags,
 			    context);
 }
@@ -372,8 +363,6 @@ static ssize_t cpr_coll_reduce(struct fid_ep *ep, const void *buf, size_t count,
 			       void *result, void *result_desc, fi_addr_t group, fi_addr_t root,
 			       enum fi_datatype type, enum fi_op op, uint64_t flags, void *context)
 {
-	(void)desc;
-	(void)result_desc;
 	return cpr_coll_rooted(ep, FI_REDUCE, buf, count, result, group, root, type, op, flags,
 			       context);
 }
@@ -382,8 +371,6 @@ static ssize_t cpr_coll_scatter(struct fid_ep *ep, const void *buf, size_t count
 				void *result, void *result_desc, fi_addr_t group, fi_addr_t root,
 				enum fi_datatype type, uint64_t flags, void *context)
 {
-	(void)desc;
-	(void)result_desc;
 	return cpr_coll_rooted(ep, FI_SCATTER, buf, count, result, group, root, type, FI_NOOP,
 			       flags, context);
 }
@@ -392,8 +379,6 @@ static ssize_t cpr_coll_gather(struct fid_ep *ep, const void *buf, size_t count,
 			       void *result, void *result_desc, fi_addr_t group, fi_addr_t root,
 			       enum fi_datatype type, uint64_t flags, void *context)
 {
-	(void)desc;
-	(void)result_desc;
 	return cpr_coll_rooted(ep, FI_GATHER, buf, count, result, group, root, type, FI_NOOP, flags,
 			       context);
 }
@@ -403,12 +388,6 @@ static ssize_t cpr_coll_msg(struct fid_ep *ep, const struct fi_msg_collective *m
 			    struct fi_ioc *resultv, void **result_desc, size_t result_count,
 			    uint64_t flags)
 {
-	(void)ep;
-	(void)msg;
-	(void)resultv;
-	(void)result_desc;
-	(void)result_count;
-	(void)flags;
 	return -FI_ENOSYS;
 }
 

@@ -5,8 +5,8 @@
 CPR_XFER_CALL(cpr_msg_recv, cpr_msg_recv_guarded,
 	      (struct fid_ep * fid, void *buf, size_t len, void *desc, fi_addr_t src_addr,
 	       void *context),
-	      ((void)desc, cpr_xfer_recv_buf(cpr_ep_of(fid), buf, len, src_addr, 0, 0, context,
-					     cpr_ep_of(fid)->rx_flags, false, guarded)))
+	      cpr_xfer_recv_buf(cpr_ep_of(fid), buf, len, src_addr, 0, 0, context,
+				cpr_ep_of(fid)->rx_flags, false, guarded))
 
 static ssize_t cpr_msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			     fi_addr_t src_addr, void *context)
@@ -18,7 +18,6 @@ static ssize_t cpr_msg_recvv(struct fid_ep *fid, const struct iovec *iov, void *
 				  .context = context,
 				  .flags = ep->rx_flags };
 
-	(void)desc;
 	return cpr_xfer_recv_iov(ep, &recv);
 }
 
@@ -41,8 +40,8 @@ static ssize_t cpr_msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uin
 CPR_XFER_CALL(cpr_msg_send, cpr_msg_send_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, fi_addr_t dest_addr,
 	       void *context),
-	      ((void)desc, cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, 0, 0, context, 0,
-					     false, guarded)))
+	      cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, 0, 0, context, 0, false,
+				guarded))
 
 static ssize_t cpr_msg_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			     fi_addr_t dest_addr, void *context)
@@ -54,7 +53,6 @@ static ssize_t cpr_msg_sendv(struct fid_ep *fid, const struct iovec *iov, void *
 				  .context = context,
 				  .flags = ep->tx_flags };
 
-	(void)desc;
 	return cpr_xfer_send_iov(ep, &send);
 }
 
@@ -79,8 +77,8 @@ CPR_XFER_CALL(cpr_msg_inject, cpr_msg_inject_guarded,
 CPR_XFER_CALL(cpr_msg_senddata, cpr_msg_senddata_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, uint64_t data,
 	       fi_addr_t dest_addr, void *context),
-	      ((void)desc, cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, 0, data, context,
-					     FI_REMOTE_CQ_DATA, false, guarded)))
+	      cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, 0, data, context,
+				FI_REMOTE_CQ_DATA, false, guarded))
 
 CPR_XFER_CALL(cpr_msg_injectdata, cpr_msg_injectdata_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, uint64_t data,

@@ -90,14 +90,12 @@ static ssize_t cpr_rma_read(struct fid_ep *fid, void *buf, size_t len, void *des
 {
 	struct iovec iov = { .iov_base = buf, .iov_len = len };
 
-	(void)desc;
 	return cpr_rma_one(fid, false, &iov, 1, peer, addr, key, 0, 0, context);
 }
 
 static ssize_t cpr_rma_readv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			     fi_addr_t peer, uint64_t addr, uint64_t key, void *context)
 {
-	(void)desc;
 	return cpr_rma_one(fid, false, iov, count, peer, addr, key, 0, 0, context);
 }
 
@@ -129,7 +127,6 @@ static ssize_t cpr_rma_write(struct fid_ep *fid, const void *buf, size_t len, vo
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
-	(void)desc;
 	return cpr_rma_one(fid, true, &iov, 1, peer, addr, key, 0, 0, context);
 }
 
@@ -137,7 +134,6 @@ static ssize_t cpr_rma_writev(struct fid_ep *fid, const struct iovec *iov, void 
 			      size_t count, fi_addr_t peer, uint64_t addr, uint64_t key,
 			      void *context)
 {
-	(void)desc;
 	return cpr_rma_one(fid, true, iov, count, peer, addr, key, 0, 0, context);
 }
 
@@ -154,7 +150,6 @@ static ssize_t cpr_rma_writedata(struct fid_ep *fid, const void *buf, size_t len
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
-	(void)desc;
 	return cpr_rma_one(fid, true, &iov, 1, peer, addr, key, data, FI_REMOTE_CQ_DATA, context);
 }
 

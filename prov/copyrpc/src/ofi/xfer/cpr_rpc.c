@@ -322,8 +322,6 @@ static struct fi_copyrpc_ops cpr_rpc_ops = {
 int cpr_rpc_domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 			    void *context)
 {
-	(void)fid;
-	(void)context;
 	if (!name || strcmp(name, FI_COPYRPC_RPC_OPS_1))
 		return -FI_ENOSYS;
 	if (flags)

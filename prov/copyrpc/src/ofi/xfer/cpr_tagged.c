@@ -11,9 +11,8 @@
 CPR_XFER_CALL(cpr_tagged_recv, cpr_tagged_recv_guarded,
 	      (struct fid_ep * fid, void *buf, size_t len, void *desc, fi_addr_t src_addr,
 	       uint64_t tag, uint64_t ignore, void *context),
-	      ((void)desc,
-	       cpr_xfer_recv_buf(cpr_ep_of(fid), buf, len, src_addr, tag, ignore, context,
-				 cpr_ep_of(fid)->rx_flags &FI_COMPLETION, true, guarded)))
+	      cpr_xfer_recv_buf(cpr_ep_of(fid), buf, len, src_addr, tag, ignore, context,
+				cpr_ep_of(fid)->rx_flags &FI_COMPLETION, true, guarded))
 
 static ssize_t cpr_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc,
 				size_t count, fi_addr_t src_addr, uint64_t tag, uint64_t ignore,
@@ -29,7 +28,6 @@ static ssize_t cpr_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, voi
 				  .flags = ep->rx_flags & FI_COMPLETION,
 				  .tagged = true };
 
-	(void)desc;
 	return cpr_xfer_recv_iov(ep, &recv);
 }
 
@@ -74,8 +72,8 @@ static ssize_t cpr_tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged
 CPR_XFER_CALL(cpr_tagged_send, cpr_tagged_send_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, fi_addr_t dest_addr,
 	       uint64_t tag, void *context),
-	      ((void)desc, cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, tag, 0, context,
-					     0, true, guarded)))
+	      cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, tag, 0, context, 0, true,
+				guarded))
 
 static ssize_t cpr_tagged_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc,
 				size_t count, fi_addr_t dest_addr, uint64_t tag, void *context)
@@ -89,7 +87,6 @@ static ssize_t cpr_tagged_sendv(struct fid_ep *fid, const struct iovec *iov, voi
 				  .flags = ep->tx_flags,
 				  .tagged = true };
 
-	(void)desc;
 	return cpr_xfer_send_iov(ep, &send);
 }
 
@@ -117,8 +114,8 @@ CPR_XFER_CALL(cpr_tagged_inject, cpr_tagged_inject_guarded,
 CPR_XFER_CALL(cpr_tagged_senddata, cpr_tagged_senddata_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, uint64_t data,
 	       fi_addr_t dest_addr, uint64_t tag, void *context),
-	      ((void)desc, cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, tag, data,
-					     context, FI_REMOTE_CQ_DATA, true, guarded)))
+	      cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, tag, data, context,
+				FI_REMOTE_CQ_DATA, true, guarded))
 
 CPR_XFER_CALL(cpr_tagged_injectdata, cpr_tagged_injectdata_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, uint64_t data, fi_addr_t dest_addr,

@@ -299,7 +299,6 @@ static ssize_t cpr_trigger_msg_send(struct fid_ep *fid, const void *buf, size_t 
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
-	(void)desc;
 	return fi_sendv(fid, &iov, NULL, 1, dest, context);
 }
 
@@ -311,7 +310,6 @@ static ssize_t cpr_trigger_msg_senddata(struct fid_ep *fid, const void *buf, siz
 		.msg_iov = &iov, .iov_count = 1, .addr = dest, .context = context, .data = data
 	};
 
-	(void)desc;
 	return fi_sendmsg(fid, &msg, cpr_ep_of(fid)->tx_flags | FI_REMOTE_CQ_DATA);
 }
 
@@ -320,7 +318,6 @@ static ssize_t cpr_trigger_tagged_send(struct fid_ep *fid, const void *buf, size
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
-	(void)desc;
 	return fi_tsendv(fid, &iov, NULL, 1, dest, tag, context);
 }
 
@@ -336,7 +333,6 @@ static ssize_t cpr_trigger_tagged_senddata(struct fid_ep *fid, const void *buf, 
 				     .context = context,
 				     .data = data };
 
-	(void)desc;
 	return fi_tsendmsg(fid, &msg, cpr_ep_of(fid)->tx_flags | FI_REMOTE_CQ_DATA);
 }
 
