@@ -7,7 +7,7 @@
  * them. Independent of rdma-core; test/unit/dev/mlx5/test_m5_layout.c compares every size and
  * offset with <infiniband/mlx5dv.h>.
  *
- *   WQE   ctrl | [av] | [raddr] | [atomic] | [inline...] | [data]     multiples of 16 bytes ("ds")
+ *   WQE   ctrl | [av] | [raddr] | [inline...] | [data]     multiples of 16 bytes ("ds")
  *   in the queue: blocks of 64 bytes ("bb"), counted by 16 bits
  */
 #ifndef DEV_MLX5_M5_LAYOUT_H
@@ -34,15 +34,11 @@ enum m5_opcode {
 	M5_OP_SEND = 0x0a,
 	M5_OP_SEND_IMM = 0x0b,
 	M5_OP_READ = 0x10,
-	M5_OP_ATOMIC_CS = 0x11,
-	M5_OP_ATOMIC_FA = 0x12,
 };
 
 /** fm_ce_se of a control segment. */
 enum m5_ctrl_flag {
-	M5_CTRL_SOLICITED = 0x02,
-	M5_CTRL_SIGNAL = 0x08,      /* request a CQE */
-	M5_CTRL_SMALL_FENCE = 0x20, /* wait for earlier READs and atomics of this queue */
+	M5_CTRL_SIGNAL = 0x08, /* request a CQE */
 	M5_CTRL_FENCE = 0x80,
 };
 
@@ -67,11 +63,6 @@ struct m5_data {
 	uint64_t addr;
 };
 
-struct m5_atomic {
-	uint64_t swap_add;
-	uint64_t compare;
-};
-
 /** Address vector of a datagram. The last 32 bytes are used only if dqp_dct has M5_AV_EXT. */
 struct m5_av {
 	uint32_t qkey; /* bit 31: use the Q_Key of the queue pair */
@@ -91,7 +82,6 @@ struct m5_av {
 #define M5_AV_EXT   0x80000000u
 #define M5_AV_GRH   0x40000000u /* in grh_gid_fl: there is a routing header */
 #define M5_AV_SHORT 16u
-#define M5_GRH_LEN  40u /* routing header in front of the data of every received datagram */
 
 /** Header of a shared receive queue's WQE. */
 struct m5_srq_next {
@@ -106,7 +96,6 @@ enum m5_cqe_opcode {
 	M5_CQE_RESP_WRITE_IMM = 1,
 	M5_CQE_RESP_SEND = 2,
 	M5_CQE_RESP_SEND_IMM = 3,
-	M5_CQE_RESP_SEND_INV = 4,
 	M5_CQE_REQ_ERR = 13,
 	M5_CQE_RESP_ERR = 14,
 	M5_CQE_INVALID = 15,
@@ -163,7 +152,6 @@ struct m5_mini_cqe {
 static_assert(sizeof(struct m5_ctrl) == 16, "manual");
 static_assert(sizeof(struct m5_raddr) == 16, "manual");
 static_assert(sizeof(struct m5_data) == 16, "manual");
-static_assert(sizeof(struct m5_atomic) == 16, "manual");
 static_assert(sizeof(struct m5_av) == 48, "manual");
 static_assert(sizeof(struct m5_srq_next) == 16, "manual");
 static_assert(sizeof(struct m5_cqe) == 64, "manual");

@@ -11,9 +11,9 @@
  * Step two stores the user word and commits, step three rings (m5_sq.h). The room is contiguous: a
  * WQE never crosses the queue's end.
  *
- * A BlueFlame register of 256 bytes takes a WRITE_IMM of up to M5_INLINE_MAX bytes inline, or of
- * M5_HYBRID_INLINE bytes inline and the rest by one gather entry. m5_wqe_data() adds no entry for 0
- * bytes: an empty gather entry beside inline data causes sporadic local length errors.
+ * A BlueFlame register of 256 bytes takes a WRITE_IMM of up to M5_INLINE_MAX bytes inline.
+ * m5_wqe_data() adds no entry for 0 bytes: an empty gather entry beside inline data causes sporadic
+ * local length errors.
  *
  * Tests: test/unit/dev/mlx5/test_m5_wqe.c (golden bytes).
  */
@@ -28,9 +28,7 @@
 
 #define M5_WQE_BLOCKS(bytes) (((bytes) + M5_BB - 1) / M5_BB)
 
-/** ctrl + raddr + count + 220 = 256. The hybrid uses 16 of the 220 for the gather entry. */
-#define M5_INLINE_MAX    220u
-#define M5_HYBRID_INLINE 204u
+#define M5_INLINE_MAX 220u /* ctrl + raddr + count + 220 = 256 */
 
 struct m5_wqe {
 	struct m5_ctrl *ctrl;
@@ -91,16 +89,6 @@ static inline void m5_wqe_inline2(struct m5_wqe *wqe, const void *first, uint32_
 static inline void m5_wqe_inline(struct m5_wqe *wqe, const void *src, uint32_t len)
 {
 	m5_wqe_inline2(wqe, src, len, src, 0);
-}
-
-/** Adds a compare and swap (compare, swap) or a fetch and add (0, add). */
-static inline void m5_wqe_atomic(struct m5_wqe *wqe, uint64_t compare, uint64_t swap_add)
-{
-	struct m5_atomic *seg = (void *)wqe->end;
-
-	seg->swap_add = htobe64(swap_add);
-	seg->compare = htobe64(compare);
-	wqe->end += sizeof(*seg);
 }
 
 /** Adds a datagram's address: 48 bytes if it has M5_AV_EXT, otherwise its first 16. */
