@@ -11,7 +11,7 @@
 #include "ofi/base/cpr_addr.h"
 #include "ofi/base/cpr_engine.h"
 #include "ofi/base/cpr_fabric.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/conn/cpr_conn.h"
 #include "ofi/conn/cpr_connreq.h"
@@ -235,13 +235,7 @@ static int cpr_pep_control(struct fid *fid, int command, void *arg)
 	return 0;
 }
 
-static struct fi_ops cpr_pep_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cpr_pep_close,
-	.bind = cpr_pep_bind,
-	.control = cpr_pep_control,
-	.ops_open = cpr_no_ops_open,
-};
+static struct fi_ops cpr_pep_fi_ops = CPR_FID_OPS(cpr_pep_close, cpr_pep_bind, cpr_pep_control);
 
 int cpr_pep_take_addr(struct cpr_fabric *fabric, fid_t fid, struct sockaddr_storage *src)
 {
@@ -268,11 +262,8 @@ static int cpr_pep_check(const struct fi_info *info)
 	return 0;
 }
 
-static void cpr_pep_init(struct cpr_pep *pep, const struct fi_info *info, void *context)
+static void cpr_pep_init(struct cpr_pep *pep, const struct fi_info *info)
 {
-	pep->fid.fid.fclass = FI_CLASS_PEP;
-	pep->fid.fid.context = context;
-	pep->fid.fid.ops = &cpr_pep_fi_ops;
 	pep->fid.ops = &cpr_pep_ep_ops;
 	pep->fid.cm = &cpr_pep_cm_ops;
 	pep->backlog = CPR_PEP_BACKLOG;
@@ -291,7 +282,7 @@ int cpr_pep_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep
 
 	if (ret)
 		return ret;
-	pep = calloc(1, sizeof(*pep));
+	pep = cpr_fid_new(sizeof(*pep), FI_CLASS_PEP, &cpr_pep_fi_ops, context);
 	if (!pep)
 		return -FI_ENOMEM;
 	pep->info = fi_dupinfo(info);
@@ -299,7 +290,7 @@ int cpr_pep_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep
 		free(pep);
 		return -FI_ENOMEM;
 	}
-	cpr_pep_init(pep, info, context);
+	cpr_pep_init(pep, info);
 	pep->fabric = cpr_fabric_of(fabric);
 	cpr_ref_get(&pep->fabric->refs);
 	*out = &pep->fid;

@@ -12,7 +12,7 @@
 #include "ofi/base/cpr_av_set.h"
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_ep.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/dgram/cpr_dgram.h"
 #include "ofi/queue/cpr_eq.h"
 #include "util/bits.h"
@@ -400,13 +400,7 @@ static int cpr_av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return cpr_eq_attach(cpr_eq_of(bfid), av->domain, &av->eq_user);
 }
 
-static struct fi_ops cpr_av_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cpr_av_close,
-	.bind = cpr_av_bind,
-	.control = cpr_no_control,
-	.ops_open = cpr_no_ops_open,
-};
+static struct fi_ops cpr_av_fi_ops = CPR_FID_OPS(cpr_av_close, cpr_av_bind, cpr_no_control);
 
 static struct fi_ops_av cpr_av_ops = {
 	.size = sizeof(struct fi_ops_av),
@@ -441,7 +435,7 @@ int cpr_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_a
 
 	if (ret)
 		return ret;
-	av = calloc(1, sizeof(*av));
+	av = cpr_fid_new(sizeof(*av), FI_CLASS_AV, &cpr_av_fi_ops, context);
 	if (!av)
 		return -FI_ENOMEM;
 	av->domain = cpr_domain_of(domain);
@@ -451,9 +445,6 @@ int cpr_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_a
 		free(av);
 		return ret;
 	}
-	av->fid.fid.fclass = FI_CLASS_AV;
-	av->fid.fid.context = context;
-	av->fid.fid.ops = &cpr_av_fi_ops;
 	av->fid.ops = &cpr_av_ops;
 	av->async = attr->flags & FI_EVENT;
 	util_list_init(&av->eps);

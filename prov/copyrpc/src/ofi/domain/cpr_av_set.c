@@ -10,7 +10,7 @@
 #include "core/coll/core_coll.h"
 #include "ofi/base/cpr_av.h"
 #include "ofi/base/cpr_domain.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "util/bits.h"
 #include "util/log.h"
 
@@ -152,13 +152,7 @@ static int cpr_av_set_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops cpr_av_set_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cpr_av_set_close,
-	.bind = cpr_no_bind,
-	.control = cpr_no_control,
-	.ops_open = cpr_no_ops_open,
-};
+static struct fi_ops cpr_av_set_fi_ops = CPR_FID_OPS(cpr_av_set_close, cpr_no_bind, cpr_no_control);
 
 static struct fi_ops_av_set cpr_av_set_ops = {
 	.size = sizeof(struct fi_ops_av_set),
@@ -219,13 +213,10 @@ int cpr_av_set_open(struct fid_av *fid, struct fi_av_set_attr *attr, struct fid_
 
 	if (ret)
 		return ret;
-	set = calloc(1, sizeof(*set));
+	set = cpr_fid_new(sizeof(*set), FI_CLASS_AV_SET, &cpr_av_set_fi_ops, context);
 	if (!set)
 		return -FI_ENOMEM;
 	set->av = av;
-	set->fid.fid.fclass = FI_CLASS_AV_SET;
-	set->fid.fid.context = context;
-	set->fid.fid.ops = &cpr_av_set_fi_ops;
 	set->fid.ops = &cpr_av_set_ops;
 	ret = cpr_av_set_begin(set, attr);
 	if (ret) {

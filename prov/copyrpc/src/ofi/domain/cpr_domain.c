@@ -14,6 +14,7 @@
 #include "ofi/base/cpr_engine.h"
 #include "ofi/base/cpr_ep.h"
 #include "ofi/base/cpr_fabric.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/conn/cpr_conn.h"
 #include "ofi/dgram/cpr_dgram.h"
@@ -163,13 +164,10 @@ static enum cpr_kind cpr_domain_kind(const struct fi_info *info)
 }
 
 static void cpr_domain_init(struct cpr_domain *domain, struct cpr_fabric *fabric,
-			    const struct fi_info *info, void *context)
+			    const struct fi_info *info)
 {
 	const struct fi_domain_attr *attr = info->domain_attr;
 
-	domain->fid.fid.fclass = FI_CLASS_DOMAIN;
-	domain->fid.fid.context = context;
-	domain->fid.fid.ops = &cpr_domain_fi_ops;
 	domain->fid.ops = &cpr_domain_ops;
 	domain->fid.mr = &cpr_mr_ops;
 	domain->fabric = fabric;
@@ -222,10 +220,10 @@ int cpr_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 
 	if (ret)
 		return ret;
-	domain = calloc(1, sizeof(*domain));
+	domain = cpr_fid_new(sizeof(*domain), FI_CLASS_DOMAIN, &cpr_domain_fi_ops, context);
 	if (!domain)
 		return -FI_ENOMEM;
-	cpr_domain_init(domain, cpr_fabric_of(fabric), info, context);
+	cpr_domain_init(domain, cpr_fabric_of(fabric), info);
 	ret = cpr_domain_init_core(domain, info->domain_attr);
 	if (ret)
 		goto err_free;

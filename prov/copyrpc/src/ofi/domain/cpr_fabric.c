@@ -9,7 +9,7 @@
 
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_engine.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/conn/cpr_connreq.h"
 #include "ofi/conn/cpr_pep.h"
@@ -48,13 +48,7 @@ static int cpr_fabric_trywait(struct fid_fabric *fid, struct fid **fids, int cou
 	return ret == -FI_EBUSY ? -FI_EAGAIN : ret;
 }
 
-static struct fi_ops cpr_fabric_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cpr_fabric_close,
-	.bind = cpr_no_bind,
-	.control = cpr_no_control,
-	.ops_open = cpr_no_ops_open,
-};
+static struct fi_ops cpr_fabric_fi_ops = CPR_FID_OPS(cpr_fabric_close, cpr_no_bind, cpr_no_control);
 
 static struct fi_ops_fabric cpr_fabric_ops = {
 	.size = sizeof(struct fi_ops_fabric),
@@ -78,11 +72,8 @@ static const char *cpr_fabric_name(const char *name)
 }
 
 static void cpr_fabric_init(struct cpr_fabric *fabric, const struct fi_fabric_attr *attr,
-			    const char *name, void *context)
+			    const char *name)
 {
-	fabric->fid.fid.fclass = FI_CLASS_FABRIC;
-	fabric->fid.fid.context = context;
-	fabric->fid.fid.ops = &cpr_fabric_fi_ops;
 	fabric->fid.ops = &cpr_fabric_ops;
 	fabric->fid.api_version = attr->api_version;
 	fabric->name = name;
@@ -105,10 +96,10 @@ int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *
 		return -FI_EINVAL;
 	}
 	cpr_fork_register();
-	fabric = calloc(1, sizeof(*fabric));
+	fabric = cpr_fid_new(sizeof(*fabric), FI_CLASS_FABRIC, &cpr_fabric_fi_ops, context);
 	if (!fabric)
 		return -FI_ENOMEM;
-	cpr_fabric_init(fabric, attr, name, context);
+	cpr_fabric_init(fabric, attr, name);
 	pthread_mutex_lock(&cpr_fabric_lock);
 	util_list_push_back(&cpr_fabric_list, &fabric->link);
 	pthread_mutex_unlock(&cpr_fabric_lock);

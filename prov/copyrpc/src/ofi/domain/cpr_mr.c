@@ -13,7 +13,7 @@
 #include "core/rma/core_rma.h"
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_ep.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_eq.h"
@@ -176,13 +176,7 @@ int cpr_mr_map_raw(const struct fi_mr_map_raw *map)
 	return 0;
 }
 
-static struct fi_ops cpr_mr_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cpr_mr_close,
-	.bind = cpr_mr_bind,
-	.control = cpr_mr_control,
-	.ops_open = cpr_no_ops_open,
-};
+static struct fi_ops cpr_mr_fi_ops = CPR_FID_OPS(cpr_mr_close, cpr_mr_bind, cpr_mr_control);
 
 static int cpr_mr_check(const struct fi_mr_attr *attr, uint64_t flags)
 {
@@ -214,9 +208,6 @@ static void cpr_mr_init(struct cpr_mr *mr, struct cpr_domain *domain, const stru
 {
 	struct core_mr *core = &mr->core;
 
-	mr->fid.fid.fclass = FI_CLASS_MR;
-	mr->fid.fid.context = attr->context;
-	mr->fid.fid.ops = &cpr_mr_fi_ops;
 	mr->fid.mem_desc = mr;
 	mr->domain = domain;
 	core->key = attr->requested_key;
@@ -237,7 +228,7 @@ static int cpr_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64
 
 	if (ret)
 		return ret;
-	mr = calloc(1, sizeof(*mr));
+	mr = cpr_fid_new(sizeof(*mr), FI_CLASS_MR, &cpr_mr_fi_ops, attr->context);
 	if (!mr)
 		return -FI_ENOMEM;
 	cpr_mr_init(mr, domain, attr);

@@ -7,7 +7,7 @@
 #include "ofi/base/cpr_addr.h"
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_ep.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/conn/cpr_conn.h"
 #include "ofi/dgram/cpr_dgram.h"
 #include "ofi/xfer/cpr_coll.h"

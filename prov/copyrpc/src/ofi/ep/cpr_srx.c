@@ -9,7 +9,7 @@
 #include "ofi/base/cpr_av.h"
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_ep.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_cq.h"
@@ -77,13 +77,7 @@ static int cpr_srx_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops cpr_srx_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cpr_srx_close,
-	.bind = cpr_srx_bind_fid,
-	.control = cpr_srx_control,
-	.ops_open = cpr_no_ops_open,
-};
+static struct fi_ops cpr_srx_fi_ops = CPR_FID_OPS(cpr_srx_close, cpr_srx_bind_fid, cpr_srx_control);
 
 static void cpr_srx_init(struct cpr_ep *srx, struct cpr_domain *domain,
 			 const struct fi_rx_attr *attr, void *context)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "ofi/base/cpr_domain.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/base/cpr_offer.h"
 #include "util/bits.h"
 #include "util/param.h"
@@ -22,13 +22,7 @@ static int cpr_stx_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops cpr_stx_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cpr_stx_close,
-	.bind = cpr_no_bind,
-	.control = cpr_no_control,
-	.ops_open = cpr_no_ops_open,
-};
+static struct fi_ops cpr_stx_fi_ops = CPR_FID_OPS(cpr_stx_close, cpr_no_bind, cpr_no_control);
 
 static ssize_t cpr_stx_cancel(fid_t fid, void *context)
 {
@@ -54,12 +48,9 @@ int cpr_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_
 	if (attr && ((attr->caps & ~CPR_CAPS) || (attr->op_flags & ~CPR_TX_OP_FLAGS) ||
 		     attr->inject_size > util_params.eager_max))
 		return -FI_EINVAL;
-	stx = calloc(1, sizeof(*stx));
+	stx = cpr_fid_new(sizeof(*stx), FI_CLASS_STX_CTX, &cpr_stx_fi_ops, context);
 	if (!stx)
 		return -FI_ENOMEM;
-	stx->fid.fid.fclass = FI_CLASS_STX_CTX;
-	stx->fid.fid.context = context;
-	stx->fid.fid.ops = &cpr_stx_fi_ops;
 	stx->fid.ops = &cpr_stx_ops;
 	stx->domain = cpr_domain_of(domain);
 	cpr_ref_get(&stx->domain->refs);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "ofi/base/cpr_domain.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/queue/cpr_waitset.h"
 #include "util/bits.h"
 #include "util/log.h"
@@ -229,13 +229,7 @@ static int cpr_cntr_control(struct fid *fid, int command, void *arg)
 	return cpr_wait_control(&cntr->wait, &cntr->member, command, arg);
 }
 
-static struct fi_ops cpr_cntr_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cpr_cntr_close,
-	.bind = cpr_no_bind,
-	.control = cpr_cntr_control,
-	.ops_open = cpr_no_ops_open,
-};
+static struct fi_ops cpr_cntr_fi_ops = CPR_FID_OPS(cpr_cntr_close, cpr_no_bind, cpr_cntr_control);
 
 static struct fi_ops_cntr cpr_cntr_ops = {
 	.size = sizeof(struct fi_ops_cntr),
@@ -270,12 +264,9 @@ int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct f
 
 	if (ret)
 		return ret;
-	cntr = calloc(1, sizeof(*cntr));
+	cntr = cpr_fid_new(sizeof(*cntr), FI_CLASS_CNTR, &cpr_cntr_fi_ops, context);
 	if (!cntr)
 		return -FI_ENOMEM;
-	cntr->fid.fid.fclass = FI_CLASS_CNTR;
-	cntr->fid.fid.context = context;
-	cntr->fid.fid.ops = &cpr_cntr_fi_ops;
 	cntr->fid.ops = &cpr_cntr_ops;
 	cntr->domain = cpr_domain_of(domain);
 	cpr_member_init(&cntr->member, cntr->domain, &cntr->wait.wakeup);

@@ -9,7 +9,7 @@
 
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_fabric.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/queue/cpr_strerror.h"
 #include "ofi/queue/cpr_waitset.h"
 #include "util/bits.h"
@@ -350,13 +350,7 @@ static int cpr_cq_control(struct fid *fid, int command, void *arg)
 	return cpr_wait_control(&cq->wait, &cq->member, command, arg);
 }
 
-static struct fi_ops cpr_cq_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cpr_cq_close,
-	.bind = cpr_no_bind,
-	.control = cpr_cq_control,
-	.ops_open = cpr_no_ops_open,
-};
+static struct fi_ops cpr_cq_fi_ops = CPR_FID_OPS(cpr_cq_close, cpr_no_bind, cpr_cq_control);
 
 static int cpr_cq_check(const struct fi_cq_attr *attr)
 {
@@ -391,12 +385,9 @@ int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 
 	if (ret)
 		return ret;
-	cq = calloc(1, sizeof(*cq));
+	cq = cpr_fid_new(sizeof(*cq), FI_CLASS_CQ, &cpr_cq_fi_ops, context);
 	if (!cq)
 		return -FI_ENOMEM;
-	cq->fid.fid.fclass = FI_CLASS_CQ;
-	cq->fid.fid.context = context;
-	cq->fid.fid.ops = &cpr_cq_fi_ops;
 	cq->fid.ops = cpr_cq_pick_ops(attr->format);
 	cq->blocks = cpr_wait_blocks(attr->wait_obj);
 	cq->wait_cond = attr->wait_cond;

@@ -10,7 +10,7 @@
 
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_fabric.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/queue/cpr_strerror.h"
 #include "ofi/queue/cpr_waitset.h"
 #include "util/bits.h"
@@ -405,13 +405,7 @@ static int cpr_eq_control(struct fid *fid, int command, void *arg)
 	return ret;
 }
 
-static struct fi_ops cpr_eq_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cpr_eq_close,
-	.bind = cpr_no_bind,
-	.control = cpr_eq_control,
-	.ops_open = cpr_no_ops_open,
-};
+static struct fi_ops cpr_eq_fi_ops = CPR_FID_OPS(cpr_eq_close, cpr_no_bind, cpr_eq_control);
 
 static struct fi_ops_eq cpr_eq_ops = {
 	.size = sizeof(struct fi_ops_eq),
@@ -429,11 +423,8 @@ static int cpr_eq_check(const struct fi_eq_attr *attr)
 	return attr->flags & ~(FI_WRITE | FI_AFFINITY) ? -FI_ENOSYS : 0;
 }
 
-static int cpr_eq_init(struct cpr_eq *eq, const struct fi_eq_attr *attr, void *context)
+static int cpr_eq_init(struct cpr_eq *eq, const struct fi_eq_attr *attr)
 {
-	eq->fid.fid.fclass = FI_CLASS_EQ;
-	eq->fid.fid.context = context;
-	eq->fid.fid.ops = &cpr_eq_fi_ops;
 	eq->fid.ops = &cpr_eq_ops;
 	eq->may_write = attr->flags & FI_WRITE;
 	util_list_init(&eq->events);
@@ -451,10 +442,10 @@ int cpr_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_e
 
 	if (ret)
 		return ret;
-	eq = calloc(1, sizeof(*eq));
+	eq = cpr_fid_new(sizeof(*eq), FI_CLASS_EQ, &cpr_eq_fi_ops, context);
 	if (!eq)
 		return -FI_ENOMEM;
-	ret = cpr_eq_init(eq, attr, context);
+	ret = cpr_eq_init(eq, attr);
 	if (ret) {
 		cpr_eq_free(eq);
 		return ret;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "ofi/base/cpr_domain.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_cq.h"
 #include "util/list.h"
@@ -158,13 +158,7 @@ static int cpr_poll_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops cpr_poll_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cpr_poll_close,
-	.bind = cpr_no_bind,
-	.control = cpr_no_control,
-	.ops_open = cpr_no_ops_open,
-};
+static struct fi_ops cpr_poll_fi_ops = CPR_FID_OPS(cpr_poll_close, cpr_no_bind, cpr_no_control);
 
 static struct fi_ops_poll cpr_poll_ops = {
 	.size = sizeof(struct fi_ops_poll),
@@ -179,11 +173,9 @@ int cpr_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct f
 
 	if (attr && attr->flags)
 		return -FI_EINVAL;
-	poll = calloc(1, sizeof(*poll));
+	poll = cpr_fid_new(sizeof(*poll), FI_CLASS_POLL, &cpr_poll_fi_ops, NULL);
 	if (!poll)
 		return -FI_ENOMEM;
-	poll->fid.fid.fclass = FI_CLASS_POLL;
-	poll->fid.fid.ops = &cpr_poll_fi_ops;
 	poll->fid.ops = &cpr_poll_ops;
 	util_list_init(&poll->members);
 	pthread_mutex_init(&poll->lock, NULL);

@@ -10,7 +10,7 @@
 #include <sys/epoll.h>
 
 #include "ofi/base/cpr_fabric.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_cq.h"
 #include "ofi/queue/cpr_eq.h"
@@ -232,13 +232,8 @@ static int cpr_waitset_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops cpr_waitset_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cpr_waitset_close,
-	.bind = cpr_no_bind,
-	.control = cpr_waitset_control,
-	.ops_open = cpr_no_ops_open,
-};
+static struct fi_ops cpr_waitset_fi_ops =
+	CPR_FID_OPS(cpr_waitset_close, cpr_no_bind, cpr_waitset_control);
 
 static struct fi_ops_wait cpr_waitset_ops = {
 	.size = sizeof(struct fi_ops_wait),
@@ -272,12 +267,10 @@ int cpr_waitset_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, struc
 
 	if (ret)
 		return ret;
-	set = calloc(1, sizeof(*set));
+	set = cpr_fid_new(sizeof(*set), FI_CLASS_WAIT, &cpr_waitset_fi_ops, NULL);
 	if (!set)
 		return -FI_ENOMEM;
 	cpr_wait_open(&set->wait, attr->wait_obj);
-	set->fid.fid.fclass = FI_CLASS_WAIT;
-	set->fid.fid.ops = &cpr_waitset_fi_ops;
 	set->fid.ops = &cpr_waitset_ops;
 	pthread_mutex_init(&set->lock, NULL);
 	util_list_init(&set->members);

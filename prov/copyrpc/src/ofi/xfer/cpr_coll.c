@@ -12,7 +12,7 @@
 #include "ofi/base/cpr_av_set.h"
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_ep.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_fid.h"
 #include "ofi/base/cpr_refuse.h"
 #include "ofi/queue/cpr_eq.h"
 #include "util/bits.h"
@@ -77,13 +77,7 @@ static int cpr_mc_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops cpr_mc_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cpr_mc_close,
-	.bind = cpr_no_bind,
-	.control = cpr_no_control,
-	.ops_open = cpr_no_ops_open,
-};
+static struct fi_ops cpr_mc_fi_ops = CPR_FID_OPS(cpr_mc_close, cpr_no_bind, cpr_no_control);
 
 /* Returns the group of an address, or NULL. Locked. */
 static struct cpr_mc *cpr_mc_find(struct cpr_ep *ep, fi_addr_t addr)
@@ -164,14 +158,11 @@ int cpr_coll_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct f
 
 	if (ret)
 		return ret;
-	mc = calloc(1, sizeof(*mc));
+	mc = cpr_fid_new(sizeof(*mc), FI_CLASS_MC, &cpr_mc_fi_ops, context);
 	if (!mc)
 		return -FI_ENOMEM;
 	mc->ep = ep;
 	mc->context = context;
-	mc->fid.fid.fclass = FI_CLASS_MC;
-	mc->fid.fid.context = context;
-	mc->fid.fid.ops = &cpr_mc_fi_ops;
 	mc->fid.fi_addr = (fi_addr_t)(uintptr_t)mc;
 	mc->group.joined = cpr_mc_joined;
 	ret = cpr_mc_join(mc, addr);

@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Refusals: see cpr_nosys.h. */
-#include "ofi/base/cpr_nosys.h"
+/* Objects and refusals: see cpr_fid.h. */
+#include "ofi/base/cpr_fid.h"
 
 #include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+void *cpr_fid_new(size_t size, size_t fclass, struct fi_ops *ops, void *context)
+{
+	struct fid *fid = calloc(1, size);
+
+	if (!fid)
+		return NULL;
+	*fid = (struct fid){ .fclass = fclass, .context = context, .ops = ops };
+	return fid;
+}
 
 int cpr_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {

@@ -1,14 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Entries of op tables for calls that are not offered: they return -FI_ENOSYS. Used by all objects
- * of ofi. Only entries for which libfabric's inline functions check (tostr, ops_set) stay NULL: a
- * call with an object of another type is refused, too.
+ * Part of an object that libfabric defines, struct fid: its start, and the entries of op tables for
+ * calls that are not offered. Used by all objects of ofi.
+ *
+ * Refused calls return -FI_ENOSYS. Only entries for which libfabric's inline functions check
+ * (tostr, ops_set) stay NULL: a call with an object of another type is refused, too.
  */
 #ifndef OFI_BASE_CPR_NOSYS_H
 #define OFI_BASE_CPR_NOSYS_H
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
+
+/**
+ * Allocates an object of `size` bytes, zeros but for the struct fid that it begins with. Returns
+ * NULL without memory. Freed by free.
+ */
+void *cpr_fid_new(size_t size, size_t fclass, struct fi_ops *ops, void *context);
+
+/** Initialiser of an object's struct fi_ops, for an object that extends no operations. */
+#define CPR_FID_OPS(close_op, bind_op, control_op)                                                 \
+	{                                                                                          \
+		.size = sizeof(struct fi_ops), .close = (close_op), .bind = (bind_op),             \
+		.control = (control_op), .ops_open = cpr_no_ops_open,                              \
+	}
 
 int cpr_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int cpr_no_control(struct fid *fid, int command, void *arg);
