@@ -10,8 +10,6 @@
  *   complex   as reals, without operations that need an order
  *
  * Values are compared as in C: 0.0 equals -0.0.
- *
- * Shown by test/unit/core/test_core_atomic_math.c.
  */
 #ifndef CORE_CORE_ATOMIC_MATH_H
 #define CORE_CORE_ATOMIC_MATH_H

@@ -7,8 +7,6 @@
  *
  * The hash is open addressing over 32-bit numbers (index + 1, 0: free) with linear probing, at most
  * three quarters full. Erasing closes the gap.
- *
- * Tested by test/unit/core/test_core_av.c.
  */
 #include "core/core_av.h"
 

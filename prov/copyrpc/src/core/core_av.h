@@ -9,8 +9,6 @@
  *
  * An address costs 28 bytes and at most 11 in the hash; with the endpoint's pointer to its peer
  * less than 64. Entries are in blocks of 64 that never move. Not locked.
- *
- * Tested by test/unit/core/test_core_av.c.
  */
 #ifndef CORE_CORE_AV_H
 #define CORE_CORE_AV_H

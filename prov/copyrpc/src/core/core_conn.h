@@ -12,8 +12,6 @@
  * -FI_ESHUTDOWN after it. When the connection closes, what had arrived was delivered. Posted
  * receives then end with FI_ECANCELED, and the owner is notified. All runs under the domain's lock,
  * except ops->event.
- *
- * Tested by test/unit/core/test_core_conn.c.
  */
 #ifndef CORE_CORE_CONN_H
 #define CORE_CORE_CONN_H

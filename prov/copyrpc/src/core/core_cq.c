@@ -5,8 +5,6 @@
  * A full array is replaced by one twice as large: a completion at position p moves from p & mask to
  * p & the new mask. Positions and their order do not change. Records of failed completions are on
  * the heap, owned by the queue until they are read.
- *
- * Tested by test/unit/core/test_core_cq.c.
  */
 #include "core/core_cq.h"
 

@@ -7,8 +7,6 @@
  * completions are in one array, in order. A failed one refers to its record and is read by
  * core_cq_read_err. Progress writes, fi_cq_read* reads; the domain's lock (or its single thread)
  * covers both.
- *
- * Tested by test/unit/core/test_core_cq.c.
  */
 #ifndef CORE_CORE_CQ_H
 #define CORE_CORE_CQ_H

@@ -2,8 +2,6 @@
 /*
  * Decoding of the operation word, tag and remote CQ data (wire/wire_op.h) that begin all messages
  * and calls except RPCs. Called by the up-calls before they pass a message to its handler.
- *
- * Tested by test/unit/core/test_core_head.c.
  */
 #ifndef CORE_CORE_HEAD_H
 #define CORE_CORE_HEAD_H

@@ -13,8 +13,6 @@
  * The registrar embeds core_mr and frees it after core_mr_remove. Where core domains share a table,
  * a change and a wait for users take the locks of all of them, a lookup takes one. `users` and
  * `exposures` have a lock of their own.
- *
- * Tested by test/unit/core/test_core_mr.c.
  */
 #ifndef CORE_CORE_MR_H
 #define CORE_CORE_MR_H

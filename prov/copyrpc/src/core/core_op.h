@@ -10,8 +10,6 @@
  *
  * Operations start in the order of submission. Progress continues queue and streams of a peer when
  * there is room (core_op_resume). A peer that fails ends all of its operations.
- *
- * Tested by test/unit/core/test_core_op.c.
  */
 #ifndef CORE_CORE_OP_H
 #define CORE_CORE_OP_H

@@ -11,7 +11,6 @@
  * has one (fi_cq(3)). Sends with FI_INJECT_COMPLETE are not: they complete on acceptance.
  *
  * An entry takes 16 bytes; the length of the ring bounds the FIFO.
- * Shown by test/unit/core/test_core_pending.c.
  */
 #ifndef CORE_CORE_PENDING_H
 #define CORE_CORE_PENDING_H

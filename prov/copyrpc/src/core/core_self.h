@@ -2,8 +2,6 @@
 /*
  * Loopback channel: its other end is the same endpoint. A send is an up-call, so is the reply to a
  * call; a get is a memcpy. Only memory can run out. Opened by core_peer.
- *
- * Tested by test/unit/core/test_core_self.c.
  */
 #ifndef CORE_CORE_SELF_H
 #define CORE_CORE_SELF_H

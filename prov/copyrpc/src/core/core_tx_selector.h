@@ -8,8 +8,6 @@
  * between sockets, where each ring line travels twice, rendezvous is. The distance of a peer is not
  * known and may change, so the sender now and then times the write of a pipelined message.
  * Rendezvous is used until enough samples are taken and while writes are slow.
- *
- * Shown by test/unit/core/test_core_tx_selector.c.
  */
 #ifndef CORE_CORE_TX_SELECTOR_H
 #define CORE_CORE_TX_SELECTOR_H

@@ -8,8 +8,6 @@
  *
  * Separate from core_av: an address of an RDMA device has 48 bytes, and packing would gain nothing
  * here.
- *
- * Tested by test/unit/dgram/test_dgram_av.c.
  */
 #ifndef DGRAM_DGRAM_AV_H
 #define DGRAM_DGRAM_AV_H

@@ -7,7 +7,7 @@
  * as for other endpoints. The peer contract (core_engine_ops) does not apply: there are no peers,
  * channels or handshake. ofi/ opens endpoints by dgram_ep.h.
  *
- * Owner: the thread that holds the domain. Tested by test/unit/dgram/test_dgram_engine.c.
+ * Owner: the thread that holds the domain.
  */
 #ifndef DGRAM_DGRAM_ENGINE_H
 #define DGRAM_DGRAM_ENGINE_H

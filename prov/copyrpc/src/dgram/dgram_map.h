@@ -4,8 +4,6 @@
  *
  * Open addressing, linear probing, at most half full; erasing closes the gap. A slot is a cache
  * line: the receive side finds a sender with one miss. Not locked.
- *
- * Tested by test/unit/dgram/test_dgram_map.c.
  */
 #ifndef DGRAM_DGRAM_MAP_H
 #define DGRAM_DGRAM_MAP_H

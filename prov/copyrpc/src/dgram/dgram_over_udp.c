@@ -2,8 +2,6 @@
 /*
  * Datagram endpoints on UDP sockets. A message is a datagram without added bytes, so the peer may
  * be any UDP program.
- *
- * Tested by test/unit/dgram/test_dgram_over_udp.c.
  */
 #include <rdma/fi_errno.h>
 #include <string.h>

@@ -10,8 +10,6 @@
  * 	24 service u16 | 26 sl u8 | 27 mtu u8 (enum ibv_mtu) | 28 qkey, 4 bytes little endian
  *
  * Partition and service level are fixed by the device: pkey is 0xffff, service and sl are 0.
- *
- * Tested by test/unit/dgram/test_dgram_ud_addr.c.
  */
 #ifndef DGRAM_DGRAM_UD_ADDR_H
 #define DGRAM_DGRAM_UD_ADDR_H

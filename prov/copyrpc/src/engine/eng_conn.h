@@ -10,8 +10,6 @@
  * A transport embeds struct eng_conn as first member of its own connection. Owner: the thread that
  * holds the domain, except for `conn_link` (the engine's lock) and the fields that prepare and
  * establish set (the control thread, before the connection is up).
- *
- * Tested by test/unit/engine/test_eng_conn.c.
  */
 #ifndef ENGINE_ENG_CONN_H
 #define ENGINE_ENG_CONN_H

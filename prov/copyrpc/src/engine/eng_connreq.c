@@ -4,8 +4,7 @@
  * and by cm's up-calls.
  *
  * cm_msg.h pairs two CM endpoints; the usual handshake then makes the connection. Events from the
- * control thread use the same queue as all others, so that "accepted" comes before "up". Tested by
- * test/unit/engine/test_eng_connreq.c.
+ * control thread use the same queue as all others, so that "accepted" comes before "up".
  */
 #include <string.h>
 

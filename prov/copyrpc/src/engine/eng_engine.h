@@ -9,8 +9,6 @@
  *
  * If the first transport has its own progress call, the engine polls the others only while they
  * have connections. That state is a standing event in `attention`, handled by the cold path.
- *
- * Tested by test/unit/engine/test_eng_engine.c.
  */
 #ifndef ENGINE_ENG_ENGINE_H
 #define ENGINE_ENG_ENGINE_H

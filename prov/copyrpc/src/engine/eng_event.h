@@ -2,8 +2,7 @@
 /*
  * Event queue from cm's up-calls (control thread) to progress (the domain's thread).
  *
- * Events of one connection keep their order. Freeing a connection removes its events. Tested by
- * test/unit/engine/test_eng_event.c.
+ * Events of one connection keep their order. Freeing a connection removes its events.
  */
 #ifndef ENGINE_ENG_EVENT_H
 #define ENGINE_ENG_EVENT_H

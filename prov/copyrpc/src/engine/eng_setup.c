@@ -3,7 +3,6 @@
  * Up-calls of cm, in the control thread: handshake to transport, outcome to progress.
  *
  * The path in the connection parameters selects the transport. up, down and failed are queued.
- * Tested by test/unit/engine/test_eng_setup.c.
  */
 #include <rdma/fi_errno.h>
 

@@ -16,7 +16,7 @@
  * stream thus costs a completion per batch, a ping-pong none.
  *
  * Reports to core by on_acked. Owner: the thread that holds the domain; the list `unacked` belongs
- * to the transport. Tested by test/unit/ring/test_ring_ack.c.
+ * to the transport.
  */
 #ifndef RING_RING_ACK_H
 #define RING_RING_ACK_H

@@ -11,7 +11,7 @@
  * When a connection fails, its gets end with its error after the device has released their buffers,
  * and before core is notified of the failure.
  *
- * Owner: the thread that holds the domain. Tested by test/unit/ring/test_ring_bulk.c.
+ * Owner: the thread that holds the domain.
  */
 #ifndef RING_RING_BULK_H
 #define RING_RING_BULK_H

@@ -6,8 +6,6 @@
  * A call takes credit, granted by the peer, and ring space; both are checked before anything is
  * written. A response needs neither: its space was reserved with the credit. The hot path of both,
  * one buffer and no extension, has the three forms of ring_send.h: append, single, general.
- *
- * Tested by test/unit/ring/test_ring_call.c.
  */
 #ifndef RING_RING_CALL_H
 #define RING_RING_CALL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Life of a ring connection: attach, drain, end, stop, free. Called by the engine through
- * eng_transport_ops. Tested by test/unit/ring/test_ring_life.c.
+ * eng_transport_ops.
  */
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
  * message, or the parse position if there is none.
  *
  * A retained message is identified by its sequence number, so stale and invalid numbers are
- * detected. Tested by test/unit/ring/test_ring_retain.c.
+ * detected.
  */
 #ifndef RING_RING_RETAIN_H
 #define RING_RING_RETAIN_H

@@ -5,8 +5,7 @@
  *
  * prepare makes the local half: a ring for the peer to write, its description, and the local limit
  * of response credit. establish connects to the peer's half. Both ends compute the first credit of
- * both directions from the two halves, so none is transmitted. Tested by
- * test/unit/ring/test_ring_setup.c.
+ * both directions from the two halves, so none is transmitted.
  */
 #include <rdma/fi_errno.h>
 #include <stdlib.h>

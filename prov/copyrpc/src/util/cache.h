@@ -7,8 +7,6 @@
  * retains freed blocks up to a limit. Classes are a quarter of a power of two apart, so at most a
  * fifth of a block is wasted. Shorter and longer blocks go straight to the heap. Not locked: the
  * owner's lock covers the cache.
- *
- * Tested by test/unit/util/test_cache.c.
  */
 #ifndef UTIL_CACHE_H
 #define UTIL_CACHE_H

@@ -4,7 +4,7 @@
  *
  * Most messages are small and their length is not known at compile time. The call and the dispatch
  * of memcpy then cost more than the copy. Up to 64 bytes take two or four overlapping loads and
- * stores; longer copies call memcpy. Tested by test/unit/util/test_copy.c.
+ * stores; longer copies call memcpy.
  */
 #ifndef UTIL_COPY_H
 #define UTIL_COPY_H

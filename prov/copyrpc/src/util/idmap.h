@@ -7,8 +7,6 @@
  * order; an id repeats after its slot has been reused 2048 times. A 32-bit note may be stored with
  * the pointer, so that a response can be checked without loading the object. Not locked: the
  * owner's lock covers the map.
- *
- * Tested by test/unit/util/test_idmap.c.
  */
 #ifndef UTIL_IDMAP_H
 #define UTIL_IDMAP_H

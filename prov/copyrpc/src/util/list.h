@@ -5,8 +5,6 @@
  * A head and a member are the same struct. A member that is in no list points at itself, so
  * removing it twice is harmless. Nothing here allocates or locks: the owner of the head owns the
  * links.
- *
- * Tested by test/unit/util/test_list.c.
  */
 #ifndef UTIL_LIST_H
 #define UTIL_LIST_H

@@ -5,8 +5,6 @@
  * Values come from libfabric (fi_param_get), with two exceptions. Numbers are read as text, because
  * libfabric's own parser reads "12x" as 12 and accepts no suffix. The job key is read from
  * `environ`, because libfabric logs every text value that it reads.
- *
- * Tested by test/unit/util/test_param.c.
  */
 #include "util/param.h"
 

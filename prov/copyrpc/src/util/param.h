@@ -8,8 +8,6 @@
  * an unreadable one by the default. Both log a warning that names the parameter. An unknown
  * FI_COPYRPC_* variable logs a warning with the nearest known name. The value of the job key is
  * never logged.
- *
- * Tested by test/unit/util/test_param.c.
  */
 #ifndef UTIL_PARAM_H
 #define UTIL_PARAM_H

@@ -6,8 +6,6 @@
  * in the cache is allocated first and the common case is one load and one store. Objects are
  * 64-byte aligned and never move. Memory returns to the heap only at fini. Not locked: the owner's
  * lock covers the pool.
- *
- * Tested by test/unit/util/test_pool.c.
  */
 #ifndef UTIL_POOL_H
 #define UTIL_POOL_H

@@ -5,8 +5,6 @@
  * A provider thread blocks all signals sent from outside, so that the application's threads handle
  * them. Signals raised by the thread's own instructions stay unblocked: blocked, they would end the
  * process without a message and bypass sanitizers and device models.
- *
- * Tested by test/unit/util/test_sig.c.
  */
 #ifndef UTIL_SIG_H
 #define UTIL_SIG_H

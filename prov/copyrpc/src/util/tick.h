@@ -10,7 +10,7 @@
  * callers that need monotonic time keep the later value. The first reads, and those after a pause,
  * come from the clock.
  *
- * Not locked. Tested by test/unit/util/test_tick.c.
+ * Not locked.
  */
 #ifndef UTIL_TICK_H
 #define UTIL_TICK_H

@@ -11,8 +11,6 @@
  * `len` counts the bytes. In a call they begin with its operation word, the second half of the
  * call's own eight bytes. All fields are little endian. wire_erpc_frame_next checks all of them.
  * Pure.
- *
- * Tested by test/unit/wire/test_wire_erpc_msg.c.
  */
 #ifndef WIRE_WIRE_ERPC_MSG_H
 #define WIRE_WIRE_ERPC_MSG_H

@@ -5,8 +5,6 @@
  * cm stores addresses without flow information, IPv4 never mapped into IPv6, and an interface index
  * only for IPv6 link-local addresses. Two addresses are equal exactly if their bytes are. Pure,
  * except cm_addr_resolve, which queries the kernel's routes.
- *
- * Tested by test/unit/cm/base/test_cm_addr.c.
  */
 #ifndef CM_BASE_CM_ADDR_H
 #define CM_BASE_CM_ADDR_H

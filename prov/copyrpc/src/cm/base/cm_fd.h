@@ -6,8 +6,6 @@
  * They belong to one network namespace, preserve packet boundaries, carry descriptors (SCM_RIGHTS),
  * identify the peer's user, and end with the peer process. No function blocks. Descriptors beyond
  * the limit of a packet, or of an incomplete set, are closed at once.
- *
- * Tested by test/unit/cm/base/test_cm_fd.c.
  */
 #ifndef CM_BASE_CM_FD_H
 #define CM_BASE_CM_FD_H

@@ -11,8 +11,7 @@
  * under a secret of the CM endpoint. A valid cookie proves that the sender received our ACK at that
  * address, without any state here.
  *
- * Pure except for the random functions; call cm_mac_init first. Tested by
- * test/unit/cm/base/test_cm_mac.c.
+ * Pure except for the random functions; call cm_mac_init first.
  */
 #ifndef CM_BASE_CM_MAC_H
 #define CM_BASE_CM_MAC_H

@@ -5,8 +5,6 @@
  * Timers are embedded in the objects they wake: arming never allocates and cannot fail. Arming and
  * reading the earliest deadline are O(1), cancelling and expiry O(log n) amortised. Not locked: the
  * node's mutex covers them. Times are util_clock_ns().
- *
- * Tested by test/unit/cm/base/test_cm_timer.c.
  */
 #ifndef CM_BASE_CM_TIMER_H
 #define CM_BASE_CM_TIMER_H

@@ -13,8 +13,6 @@
  *   own attempt, own incarnation lower       CROSSED: the own attempt wins
  *   own attempt, own incarnation higher      the own attempt ends; accepted
  *   established conn, same incarnation       CROSSED: the connection exists
- *
- * Tested by test/unit/cm/conn/test_cm_accept.c.
  */
 #ifndef CM_CONN_CM_ACCEPT_H
 #define CM_CONN_CM_ACCEPT_H

@@ -6,8 +6,6 @@
  * incarnation means another host or network namespace; a single one may mean that the process just
  * ended. If both ends have another path, they then continue with datagrams (cm_dgram.h). A path
  * that fails finally is avoided as long as there is another.
- *
- * Tested by test/unit/cm/conn/test_cm_attempt.c.
  */
 #ifndef CM_CONN_CM_ATTEMPT_H
 #define CM_CONN_CM_ATTEMPT_H

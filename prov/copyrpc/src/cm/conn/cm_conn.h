@@ -9,8 +9,6 @@
  * A prepared conn belongs to the engine until cm_conn_put and remains as DOWN, linked only in
  * cm_ep.conns. A failed prepare frees the conn at once. Protected by the node's mutex, except
  * addr and peer_inc, which are constant.
- *
- * Tested by test/unit/cm/conn/test_cm_conn.c.
  */
 #ifndef CM_CONN_CM_CONN_H
 #define CM_CONN_CM_CONN_H

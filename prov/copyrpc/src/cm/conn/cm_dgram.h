@@ -10,8 +10,6 @@
  * While a connection is up, a peer that is silent, both to cm and to the engine, is sent PING and
  * fails after the peer timeout. ICMP "port unreachable" ends the connection only after three in a
  * row, with a PING before each and no packet in between.
- *
- * Tested by test/unit/cm/conn/test_cm_dgram.c.
  */
 #ifndef CM_CONN_CM_DGRAM_H
 #define CM_CONN_CM_DGRAM_H

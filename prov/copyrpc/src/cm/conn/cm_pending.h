@@ -17,7 +17,7 @@
  * put yet is a zombie. With CM_ZOMBIES_MAX zombies no connection is accepted: the engine makes no
  * progress.
  *
- * Protected by the node's mutex. Tested by test/unit/cm/conn/test_cm_pending.c.
+ * Protected by the node's mutex.
  */
 #ifndef CM_CONN_CM_PENDING_H
 #define CM_CONN_CM_PENDING_H

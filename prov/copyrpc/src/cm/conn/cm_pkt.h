@@ -5,8 +5,6 @@
  * Every packet sent is encoded and sealed here; every packet received is decoded, checked and
  * counted here. A packet that fails a check has no other effect. Also converts connection
  * parameters.
- *
- * Tested by test/unit/cm/conn/test_cm_pkt.c.
  */
 #ifndef CM_CONN_CM_PKT_H
 #define CM_CONN_CM_PKT_H

@@ -12,8 +12,6 @@
  * for a while gives its slot to the next and continues at the slowest rate. REQ is repeated after
  * 20 ms, 40 ms, ... 1 s, each +-50 % at random, so that processes that start together spread out.
  * Timers and packets drive the states; only the control thread makes up-calls.
- *
- * Tested by test/unit/cm/conn/test_cm_req.c.
  */
 #ifndef CM_CONN_CM_REQ_H
 #define CM_CONN_CM_REQ_H

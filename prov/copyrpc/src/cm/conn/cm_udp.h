@@ -5,8 +5,6 @@
  * A REQ is replied to from its contents and the cookie secret alone: nothing is allocated, looked
  * up or stored, and the reply is never longer than the REQ. ACK, NAK and ICMP errors go to the
  * request with their nonce, packets of a connection to cm_dgram.h.
- *
- * Tested by test/unit/cm/conn/test_cm_udp.c.
  */
 #ifndef CM_CONN_CM_UDP_H
 #define CM_CONN_CM_UDP_H

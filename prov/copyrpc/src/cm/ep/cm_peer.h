@@ -11,8 +11,6 @@
  * also stays in the table while its connections failed without any message having arrived. After
  * CM_PEER_FAILURES_MAX of them in a row the path is used only if there is no other, until the peer
  * restarts.
- *
- * Tested by test/unit/cm/ep/test_cm_peer.c.
  */
 #ifndef CM_EP_CM_PEER_H
 #define CM_EP_CM_PEER_H

@@ -9,8 +9,6 @@
  * ACCEPTED: the two CM endpoints connect to each other. A CM endpoint owns the request it sent or
  * accepted (cm_ep.connreq), a listener its PENDING ones. A WAITING request also belongs to the
  * application (is_held) and is freed only after the application accepts or rejects it.
- *
- * Tested by test/unit/cm/msg/test_cm_connreq.c.
  */
 #ifndef CM_MSG_CM_CONNREQ_H
 #define CM_MSG_CM_CONNREQ_H

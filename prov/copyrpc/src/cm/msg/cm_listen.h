@@ -8,8 +8,6 @@
  * right after GREET, but do not block them. WAITING: at most `backlog` requests wait for the
  * application; then accepting pauses and the kernel's queue bounds the rest. Without a free
  * descriptor accepting pauses, longer each time.
- *
- * Tested by test/unit/cm/msg/test_cm_listen.c.
  */
 #ifndef CM_MSG_CM_LISTEN_H
 #define CM_MSG_CM_LISTEN_H

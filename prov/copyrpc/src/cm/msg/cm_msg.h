@@ -15,7 +15,7 @@
  * without a REQUEST are bounded (cm_listen.h), waiting requests by the backlog. Every state has a
  * deadline.
  *
- * Threads: see cm.h. Tested by test/unit/cm/msg/test_cm_msg.c.
+ * Threads: see cm.h.
  */
 #ifndef CM_MSG_CM_MSG_H
 #define CM_MSG_CM_MSG_H

@@ -7,7 +7,7 @@
  * for it, so a packet is invalid on any other stream. Packets are small and few: a packet that the
  * kernel does not take whole is an error.
  *
- * Protected by the node's mutex. Tested by test/unit/cm/msg/test_cm_stream.c.
+ * Protected by the node's mutex.
  */
 #ifndef CM_MSG_CM_STREAM_H
 #define CM_MSG_CM_STREAM_H

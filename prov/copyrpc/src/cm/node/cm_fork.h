@@ -6,8 +6,6 @@
  * parent, and its copies would hide the parent's death from the peers. So fork waits until no node
  * handles an event, and the child closes the copies at once. Its nodes are inert: they can be
  * closed, and do nothing else.
- *
- * Tested by test/unit/cm/node/test_cm_fork.c.
  */
 #ifndef CM_NODE_CM_FORK_H
 #define CM_NODE_CM_FORK_H

@@ -11,7 +11,6 @@
  * pass). cm_node_wait_pass waits for the next pass.
  *
  * The thread blocks signals (util/sig.h), is named "copyrpc-cm", and is joined by cm_node_close.
- * Tested by test/unit/cm/node/test_cm_node.c.
  */
 #ifndef CM_NODE_CM_NODE_H
 #define CM_NODE_CM_NODE_H

@@ -15,8 +15,6 @@
  *
  * A member that fails aborts the group and notifies the others. Their open operations, and all
  * later ones in this group, end with an error.
- *
- * Tested by test/unit/core/coll/test_core_coll.c.
  */
 #ifndef CORE_COLL_CORE_COLL_H
 #define CORE_COLL_CORE_COLL_H

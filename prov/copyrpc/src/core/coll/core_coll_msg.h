@@ -5,8 +5,6 @@
  * A PUT announces a move's bytes and carries them if they are few. The receiver reads long ones in
  * pieces once it has posted the operation, so unexpected bytes need little memory. A response never
  * depends on a later call, so no order of calls can block.
- *
- * Tested by test/unit/core/coll/test_core_coll_msg.c.
  */
 #ifndef CORE_COLL_CORE_COLL_MSG_H
 #define CORE_COLL_CORE_COLL_MSG_H

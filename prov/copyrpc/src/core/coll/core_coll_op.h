@@ -5,8 +5,6 @@
  * A phase starts when all moves of the phase before have ended. A move that receives takes the
  * unexpected message of its member, if there is one. An operation ends with its last move, or with
  * the error of its group.
- *
- * Tested by test/unit/core/coll/test_core_coll_op.c.
  */
 #ifndef CORE_COLL_CORE_COLL_OP_H
 #define CORE_COLL_CORE_COLL_OP_H

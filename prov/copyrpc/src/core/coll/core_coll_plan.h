@@ -13,8 +13,6 @@
  *   the others         directly, each to each
  *
  * Local slices that are available at once are copied when the plan is made. Pure functions.
- *
- * Tested by test/unit/core/coll/test_core_coll_plan.c.
  */
 #ifndef CORE_COLL_CORE_COLL_PLAN_H
 #define CORE_COLL_CORE_COLL_PLAN_H

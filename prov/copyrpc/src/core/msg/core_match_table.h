@@ -5,8 +5,6 @@
  * The objects with one key form a circular list, oldest first, through a link that they embed.
  * Memory is allocated only when the table grows; one that cannot grow takes no more keys.
  * Erasing closes the gap instead of leaving a tombstone, so probes stay short.
- *
- * Shown by test/unit/core/msg/test_core_match_table.c.
  */
 #ifndef CORE_MSG_CORE_MATCH_TABLE_H
 #define CORE_MSG_CORE_MATCH_TABLE_H

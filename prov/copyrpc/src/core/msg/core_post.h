@@ -6,7 +6,7 @@
  * one buffer while no message is unexpected. All other cases go through a core_send or core_recv
  * to core_tx.c and core_rx_post.c, with the same results.
  *
- * fabtests/scripts/cost counts the instructions. Shown by test/unit/core/msg/test_core_post.c.
+ * fabtests/scripts/cost counts the instructions.
  */
 #ifndef CORE_MSG_CORE_POST_H
 #define CORE_MSG_CORE_POST_H

@@ -4,8 +4,6 @@
  * (RNDV) and delivery-complete (DLVR). Called by core_rx.c; the send side is core_tx_bulk.h.
  *
  * The first frame matches a receive or becomes unexpected. CONT frames follow in order.
- *
- * Shown by test/unit/core/msg/test_core_rx_bulk.c.
  */
 #ifndef CORE_MSG_CORE_RX_BULK_H
 #define CORE_MSG_CORE_RX_BULK_H

@@ -14,8 +14,6 @@
  *
  * Completions without an endpoint (a cancelled receive, a peek) go to the context's own CQ, or to
  * that of the first endpoint that joined (rx_owner).
- *
- * Shown by test/unit/core/msg/test_core_srx.c.
  */
 #ifndef CORE_MSG_CORE_SRX_H
 #define CORE_MSG_CORE_SRX_H

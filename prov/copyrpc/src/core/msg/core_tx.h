@@ -14,8 +14,6 @@
  * A send without room, credit or connection is queued in order (core_op.h). An injected message
  * returns -FI_EAGAIN instead, since its buffer must not be referenced after the return. One that
  * needs more than a frame of this peer's small ring is copied and queued.
- *
- * Shown by test/unit/core/msg/test_core_tx.c.
  */
 #ifndef CORE_MSG_CORE_TX_H
 #define CORE_MSG_CORE_TX_H

@@ -7,8 +7,6 @@
  *   rendezvous  RNDV call with the address; ends with the reply after the receiver's get. A reply
  *               WIRE_STATUS_PULL requests CONT frames instead, the last of them as a call.
  * CONT frames of several messages to one peer may interleave; the first frames are in order.
- *
- * Shown by test/unit/core/msg/test_core_tx_bulk.c.
  */
 #ifndef CORE_MSG_CORE_TX_BULK_H
 #define CORE_MSG_CORE_TX_BULK_H

@@ -9,7 +9,7 @@
  *   next, ext -> call -> response: status, take -> is_over -> end
  *
  * struct core_access is the first part of a request from a pool of the endpoint. The domain's lock
- * covers it. Shown by test/unit/core/rma/test_core_access.c.
+ * covers it.
  */
 #ifndef CORE_RMA_CORE_ACCESS_H
 #define CORE_RMA_CORE_ACCESS_H

@@ -14,8 +14,6 @@
  *   core_atomic_post -> core_op queue -> calls while there is room -> responses -> completion
  *
  * Operations start in the order they were posted, sends and remote accesses included.
- *
- * Shown by test/unit/core/rma/test_core_atomic.c.
  */
 #ifndef CORE_RMA_CORE_ATOMIC_H
 #define CORE_RMA_CORE_ATOMIC_H

@@ -10,8 +10,6 @@
  * among operations of peers through this process, not against the application's own.
  *
  * A target has the alignment of its C type; operands and results may be unaligned.
- *
- * Shown by test/unit/core/rma/test_core_atomic_exec.c.
  */
 #ifndef CORE_RMA_CORE_ATOMIC_EXEC_H
 #define CORE_RMA_CORE_ATOMIC_EXEC_H

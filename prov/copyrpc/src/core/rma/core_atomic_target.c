@@ -5,8 +5,6 @@
  * A call is checked as a whole against the region with its key, then executed in the up-call that
  * brought it. A malformed call ends the connection. A call that the region does not permit, or that
  * is not aligned, gets a reply with an error, and changes nothing.
- *
- * Shown by test/unit/core/rma/test_core_atomic_target.c.
  */
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>

@@ -12,7 +12,7 @@
  * Accesses start in the order they were posted, sends included, and stay first in the queue until
  * their last call has left. Long ranges are transferred by a get instead: core_rma_bulk.h.
  *
- * Bytes of an injected write are copied. Shown by test/unit/core/rma/test_core_rma.c.
+ * Bytes of an injected write are copied.
  */
 #ifndef CORE_RMA_CORE_RMA_H
 #define CORE_RMA_CORE_RMA_H

@@ -4,8 +4,6 @@
  *
  * A request taken by the user and a retained response are bytes of a ring, counted in
  * core_chan.retained. The channel outlives its peer until they are freed (core_peer.c).
- *
- * Tested by test/unit/core/rpc/test_core_rpc.c.
  */
 #include "core/rpc/core_rpc.h"
 

@@ -9,8 +9,6 @@
  *
  * A call is a core_op until its response, error or cancellation was reported. A cancelled one stays
  * a core_op without a user: the channel still owes the response and the credit.
- *
- * Tested by test/unit/core/rpc/test_core_rpc_call.c.
  */
 #include <rdma/fi_errno.h>
 #include <stdlib.h>

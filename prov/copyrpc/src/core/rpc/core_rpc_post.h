@@ -6,7 +6,7 @@
  * Taken for a connected peer without queued operations and for a request with its bytes. Everything
  * else falls back to core_rpc_call.c and core_rpc_serve.c, with the same result.
  *
- * fabtests/scripts/cost counts the instructions. Tested by test/unit/core/rpc/test_core_rpc_post.c.
+ * fabtests/scripts/cost counts the instructions.
  */
 #ifndef CORE_RPC_CORE_RPC_POST_H
 #define CORE_RPC_CORE_RPC_POST_H

@@ -7,8 +7,6 @@
  * replied to in any order. If requests are not taken, only their callers run out of ring space and
  * credit. A response has space reserved at admission (core_chan.h), so it cannot fail for lack of
  * it.
- *
- * Tested by test/unit/core/rpc/test_core_rpc_serve.c.
  */
 #include <rdma/fi_errno.h>
 #include <string.h>

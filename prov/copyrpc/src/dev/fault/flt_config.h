@@ -7,8 +7,6 @@
  * Probabilities, from 0 to 1, apply to each received datagram. delay applies to all; a time is a
  * number with ns, us, ms or s. Keywords may come in any order, each once. Without a seed each
  * endpoint chooses one and logs it.
- *
- * Tests: test/unit/dev/fault/test_flt_config.c.
  */
 #ifndef DEV_FAULT_FLT_CONFIG_H
 #define DEV_FAULT_FLT_CONFIG_H

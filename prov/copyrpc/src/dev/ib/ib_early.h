@@ -3,8 +3,7 @@
  * Immediates of writes that arrive before their link is attached, kept in order. Called by the
  * links and polls of mlx5 and verbs.
  *
- * Protected by the device's lock until attach; belongs to the polling thread afterwards. Tests:
- * test/unit/dev/ib/test_ib_early.c.
+ * Protected by the device's lock until attach; belongs to the polling thread afterwards.
  */
 #ifndef DEV_IB_IB_EARLY_H
 #define DEV_IB_IB_EARLY_H

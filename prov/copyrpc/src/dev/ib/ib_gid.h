@@ -4,8 +4,6 @@
  *
  * On Ethernet: RoCE v2 with an IPv4 address, then with a routable IPv6 address, then link-local,
  * then RoCE v1; the lowest index among equals. On InfiniBand: index 0, the port's own.
- *
- * Tests: test/unit/dev/ib/test_ib_gid.c.
  */
 #ifndef DEV_IB_IB_GID_H
 #define DEV_IB_IB_GID_H

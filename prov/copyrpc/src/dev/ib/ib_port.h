@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Choice of the RDMA port. Called by ib_dev.c.
- *
- * Tests: test/unit/dev/ib/test_ib_port.c.
  */
 #ifndef DEV_IB_IB_PORT_H
 #define DEV_IB_IB_PORT_H

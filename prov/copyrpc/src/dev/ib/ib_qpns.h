@@ -6,7 +6,7 @@
  * made on first use and kept until fini. An unknown number is NULL: a completion of a detached
  * link.
  *
- * Not locked: belongs to the polling thread. Tests: test/unit/dev/ib/test_ib_qpns.c.
+ * Not locked: belongs to the polling thread.
  */
 #ifndef DEV_IB_IB_QPNS_H
 #define DEV_IB_IB_QPNS_H

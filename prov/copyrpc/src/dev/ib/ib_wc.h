@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Errors and remedies for failed completions. Called by the verbs device.
- *
- * Tests: test/unit/dev/ib/test_ib_wc.c.
  */
 #ifndef DEV_IB_IB_WC_H
 #define DEV_IB_IB_WC_H

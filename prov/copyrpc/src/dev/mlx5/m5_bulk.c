@@ -6,8 +6,6 @@
  * A transfer is one WQE up to max_piece bytes and four local buffers, several WQEs beyond. The last
  * one is signalled and carries the struct dev_get. READs in flight are counted: more of them than
  * the peer serves at a time would stall the writes queued behind.
- *
- * Tests: test/unit/dev/mlx5/test_m5_bulk.c.
  */
 #include <string.h>
 

@@ -17,7 +17,7 @@
  * for each CQE.
  *
  * In CQEs of 128 bytes the second half is the CQE, the first holds small received data. All
- * functions run in the polling thread. Tests: test/unit/dev/mlx5/test_m5_cq.c.
+ * functions run in the polling thread.
  */
 #ifndef DEV_MLX5_M5_CQ_H
 #define DEV_MLX5_M5_CQ_H

@@ -2,8 +2,6 @@
 /*
  * Decodes error CQEs into an error, a name and a remedy. Called by m5_poll and m5_ud, at most once
  * per link.
- *
- * Tests: test/unit/dev/mlx5/test_m5_cqe_err.c.
  */
 #ifndef DEV_MLX5_M5_CQE_ERR_H
 #define DEV_MLX5_M5_CQE_ERR_H

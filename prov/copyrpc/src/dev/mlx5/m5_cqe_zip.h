@@ -18,7 +18,7 @@
  * does not use. Compression and data in a CQE (scatter) use the same format bits and exclude one
  * another.
  *
- * Runs in the polling thread. Tests: test/unit/dev/mlx5/test_m5_cqe_zip.c.
+ * Runs in the polling thread.
  */
 #ifndef DEV_MLX5_M5_CQE_ZIP_H
 #define DEV_MLX5_M5_CQE_ZIP_H

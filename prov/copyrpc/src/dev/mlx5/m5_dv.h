@@ -3,8 +3,6 @@
  * libmlx5, loaded when a device is looked for. Gives the three functions that direct verbs need.
  *
  * The library is not linked, so the provider also loads on machines without it.
- *
- * Tests: test/unit/dev/mlx5/test_m5_dv.c.
  */
 #ifndef DEV_MLX5_M5_DV_H
 #define DEV_MLX5_M5_DV_H

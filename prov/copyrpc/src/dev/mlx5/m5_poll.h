@@ -9,8 +9,6 @@
  *
  * The hot functions are inline, and m5_dev_ops_inline and m5_link_ops_inline are constants: the
  * engine's loop has no indirect call.
- *
- * Tests: test/unit/dev/mlx5/test_m5_poll.c.
  */
 #ifndef DEV_MLX5_M5_POLL_H
 #define DEV_MLX5_M5_POLL_H

@@ -12,7 +12,7 @@
  * M5_RQ_BULK buffers, or for fewer when the device is about to run out. The CQ's consumer index is
  * published before (reason in m5_srq.h).
  *
- * Runs in the polling thread. Does not block or allocate. Tests: test/unit/dev/mlx5/test_m5_rq.c.
+ * Runs in the polling thread. Does not block or allocate.
  */
 #ifndef DEV_MLX5_M5_RQ_H
 #define DEV_MLX5_M5_RQ_H

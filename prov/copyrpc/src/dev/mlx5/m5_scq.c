@@ -2,8 +2,6 @@
 /*
  * Send CQs and doorbell registers, shared between links (m5_dev.h). Called by m5_link.c and
  * m5_ud.c.
- *
- * Tests: test/unit/dev/mlx5/test_m5_scq.c.
  */
 #include <errno.h>
 #include <rdma/fi_errno.h>

@@ -14,7 +14,7 @@
  * sig_limit is a quarter of the ring. So a ring without room for the largest WQE always has a WQE
  * outstanding that will report. A completion of a WQE retires all before it.
  *
- * Runs in the polling thread. Does not block or allocate. Tests: test/unit/dev/mlx5/test_m5_sq.c.
+ * Runs in the polling thread. Does not block or allocate.
  */
 #ifndef DEV_MLX5_M5_SQ_H
 #define DEV_MLX5_M5_SQ_H

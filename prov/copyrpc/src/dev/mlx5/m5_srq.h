@@ -13,7 +13,7 @@
  * fewer than two thirds are posted. The CQ's consumer index is published before, so that posted
  * WQEs and unread CQEs together never exceed the queue's size.
  *
- * Runs in the polling thread. Tests: test/unit/dev/mlx5/test_m5_srq.c.
+ * Runs in the polling thread.
  */
 #ifndef DEV_MLX5_M5_SRQ_H
 #define DEV_MLX5_M5_SRQ_H

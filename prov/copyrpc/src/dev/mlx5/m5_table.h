@@ -5,8 +5,7 @@
  * A table has as many entries as the queue has places, a power of two; index = counter & mask.
  * Counters are the device's 16 bits, compared so that they may wrap. Arrays belong to the caller.
  *
- * Runs in the polling thread. Does not block or allocate. Tests:
- * test/unit/dev/mlx5/test_m5_table.c.
+ * Runs in the polling thread. Does not block or allocate.
  */
 #ifndef DEV_MLX5_M5_TABLE_H
 #define DEV_MLX5_M5_TABLE_H

@@ -15,7 +15,7 @@
  * doorbells in one write-combining buffer. Queue pairs on one register share this struct. half ==
  * 0: a page that is not write-combining, 8 bytes at one place.
  *
- * Runs in the polling thread. Tests: test/unit/dev/mlx5/test_m5_uar.c.
+ * Runs in the polling thread.
  */
 #ifndef DEV_MLX5_M5_UAR_H
 #define DEV_MLX5_M5_UAR_H

@@ -11,8 +11,6 @@
  * chunk when it is older than SHM_PROOF_NS. The kernel reuses a pid only after all others (pid_max,
  * 32768 and more), which takes far longer than SHM_PROOF_NS and a chunk together. Reading the 16
  * bytes after every transfer would be exact, but costs 0.4 us of 2.4 at 16 KiB.
- *
- * Tests: test/unit/dev/shm/test_shm_bulk.c.
  */
 #include <errno.h>
 #include <string.h>

@@ -4,8 +4,6 @@
  *
  * 64 bytes in host byte order and three descriptors. Everything that a peer sends is validated
  * before any of it is used: a malformed description is -FI_EINVAL and a log line.
- *
- * Tests: test/unit/dev/shm/test_shm_desc.c.
  */
 #ifndef DEV_SHM_SHM_DESC_H
 #define DEV_SHM_SHM_DESC_H

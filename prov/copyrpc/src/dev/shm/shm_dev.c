@@ -4,8 +4,6 @@
  *
  * arm makes every link owe a post and sets `sleeping`. The first post then rings the bell; wait_fd
  * returns its descriptor. A write that arrived in between makes arm return -FI_EAGAIN.
- *
- * Tests: test/unit/dev/shm/test_shm_dev.c.
  */
 #include <errno.h>
 #include <stdlib.h>

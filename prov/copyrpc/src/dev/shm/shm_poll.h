@@ -15,7 +15,6 @@
  * engine's loop has no indirect call.
  *
  * Runs in the polling thread; `lock` and the ids under it are shared with the control thread.
- * Tests: test/unit/dev/shm/test_shm_poll.c.
  */
 #ifndef DEV_SHM_SHM_POLL_H
 #define DEV_SHM_SHM_POLL_H

@@ -8,7 +8,7 @@
  * buffers in its cache. SHM_PART_MAX bounds a part, and so the time that a copy keeps the domain's
  * lock.
  *
- * Pure computation. Both ends of a link cut alike. Tests: test/unit/dev/shm/test_shm_round.c.
+ * Pure computation. Both ends of a link cut alike.
  */
 #ifndef DEV_SHM_SHM_ROUND_H
 #define DEV_SHM_SHM_ROUND_H

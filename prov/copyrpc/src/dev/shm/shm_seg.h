@@ -13,8 +13,6 @@
  *   0            128           256           4096                4096 + rx_len
  *   |            | consumer    | notify      | ring ...          |
  *                  reader ->     reader ->     writer -> reader
- *
- * Tests: test/unit/dev/shm/test_shm_seg.c.
  */
 #ifndef DEV_SHM_SHM_SEG_H
 #define DEV_SHM_SHM_SEG_H

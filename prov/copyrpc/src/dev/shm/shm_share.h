@@ -21,8 +21,6 @@
  *
  * The receiver owns the offer; the sender claims and counts. The sender validates what it reads
  * there. A malicious receiver can only get its own memory overwritten.
- *
- * Tests: test/unit/dev/shm/test_shm_share.c.
  */
 #ifndef DEV_SHM_SHM_SHARE_H
 #define DEV_SHM_SHM_SHARE_H

@@ -15,7 +15,7 @@
  * Waiting: for each datagram, the sending call walks through all wait sets above a watched socket.
  * So the socket is watched from arm on, until UDP_AWAKE polls after disarm have found something.
  *
- * Runs in the polling thread; resolve in any. Tests: test/unit/dev/udp/test_udp_dgram.c.
+ * Runs in the polling thread; resolve in any.
  */
 #ifndef DEV_UDP_UDP_DGRAM_H
 #define DEV_UDP_UDP_DGRAM_H

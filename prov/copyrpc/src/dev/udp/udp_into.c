@@ -11,8 +11,6 @@
  *
  * The kernel reports the length of the datagrams that it merged. If it matches the pieces, each
  * datagram is in its place. Otherwise the message is gathered into another buffer, for poll.
- *
- * Tests: test/unit/dev/udp/test_udp_into.c.
  */
 #include <netinet/udp.h>
 #include <rdma/fi_errno.h>

@@ -5,8 +5,6 @@
  * A socket is bound to a port of its own. Its MTU comes from the interface of its address, later
  * from the route to each peer. Its buffers hold a burst. GSO and GRO are used if the kernel has
  * them: cutting and merging runs of datagrams saves most of the cost of each.
- *
- * Tests: test/unit/dev/udp/test_udp_sock.c.
  */
 #ifndef DEV_UDP_UDP_SOCK_H
 #define DEV_UDP_UDP_SOCK_H

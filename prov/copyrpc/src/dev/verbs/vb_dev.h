@@ -14,8 +14,7 @@
  * their link (early) and returned right after attach.
  *
  * Belongs to the polling thread, except links that are not attached and the size of the completion
- * queue: these are under `lock`, shared with the control thread. Tests:
- * test/unit/dev/verbs/test_vb_dev.c.
+ * queue: these are under `lock`, shared with the control thread.
  */
 #ifndef DEV_VERBS_VB_DEV_H
 #define DEV_VERBS_VB_DEV_H

@@ -5,8 +5,6 @@
  * ibv_poll_cq fetches completions in batches, which poll returns one by one. Arrived writes are
  * handled here, all others in vb_poll.c. The hot functions are inline, and vb_dev_ops_inline and
  * vb_link_ops_inline are constants: the only indirect calls are those of libibverbs.
- *
- * Tests: test/unit/dev/verbs/test_vb_poll.c.
  */
 #ifndef DEV_VERBS_VB_POLL_H
 #define DEV_VERBS_VB_POLL_H

@@ -7,8 +7,6 @@
  * in place, packet by packet as the peer requests. After unexpose no packet with its bytes leaves;
  * later requests are refused. Each such packet requests a report, so unexpose waits only until the
  * device has read it. A broken device keeps the registration.
- *
- * Tested in test/unit/erpc/bulk/test_erpc_expose.c.
  */
 #ifndef ERPC_BULK_ERPC_EXPOSE_H
 #define ERPC_BULK_ERPC_EXPOSE_H

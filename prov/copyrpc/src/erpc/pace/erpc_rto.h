@@ -16,7 +16,7 @@
  * Sessions that lost packets at the same moment, in a burst that overran the receive buffers, would
  * repeat them at the same moment. Repetitions are spread.
  *
- * Nanoseconds. Pure. Tested in test/unit/erpc/pace/test_erpc_rto.c.
+ * Nanoseconds. Pure.
  */
 #ifndef ERPC_PACE_ERPC_RTO_H
 #define ERPC_PACE_ERPC_RTO_H

@@ -10,8 +10,6 @@
  * milliseconds) and one for losses (erpc_loss.h).
  *
  * Items are embedded and owned by the caller. Times are nanoseconds and never go back. Pure.
- *
- * Tested in test/unit/erpc/pace/test_erpc_wheel.c.
  */
 #ifndef ERPC_PACE_ERPC_WHEEL_H
 #define ERPC_PACE_ERPC_WHEEL_H

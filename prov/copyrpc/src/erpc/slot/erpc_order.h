@@ -6,8 +6,6 @@
  * messages were sent. Each batch has a sequence number, and an early one is kept until its turn. A
  * sender sends nothing that is ERPC_SLOTS ahead of its oldest unacknowledged batch. Sequence
  * numbers wrap. Pure; items are the caller's.
- *
- * Tested in test/unit/erpc/slot/test_erpc_order.c.
  */
 #ifndef ERPC_SLOT_ERPC_ORDER_H
 #define ERPC_SLOT_ERPC_ORDER_H

@@ -13,8 +13,6 @@
  * packet that is still in the burst is not lost.
  *
  * Packets received behind a missing one detect it sooner (erpc_kick_missing).
- *
- * Tested in test/unit/erpc/tx/test_erpc_loss.c.
  */
 #ifndef ERPC_TX_ERPC_LOSS_H
 #define ERPC_TX_ERPC_LOSS_H

@@ -13,8 +13,6 @@
  * For its slot a waiting response is given: a repeated request gets it, and the peer may begin the
  * next request. It remains empty. If a batch was responded to with bytes, `ack` passes it once the
  * peer begins another request in its slot, or a batch that is ERPC_SLOTS further.
- *
- * Tested in test/unit/erpc/tx/test_erpc_piggyback.c.
  */
 #ifndef ERPC_TX_ERPC_PIGGYBACK_H
 #define ERPC_TX_ERPC_PIGGYBACK_H

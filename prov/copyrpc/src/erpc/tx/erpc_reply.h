@@ -5,8 +5,6 @@
  * Replies gather in buffers of their own, in order, until a response takes them along
  * (erpc_respond.h). A buffer holds as much as one packet; a longer reply has one of its own. Most
  * replies are appended to others that wait, without further checks.
- *
- * Tested in test/unit/erpc/tx/test_erpc_reply.c.
  */
 #ifndef ERPC_TX_ERPC_REPLY_H
 #define ERPC_TX_ERPC_REPLY_H

@@ -6,8 +6,6 @@
  * An address is a plain sockaddr_in or sockaddr_in6. A domain uses one of the two, so all its
  * addresses have one length. No call sends a packet to a peer; the local address that reaches a
  * destination comes from the routing table.
- *
- * Tested by test/unit/ofi/base/test_cpr_addr.c.
  */
 #ifndef OFI_BASE_CPR_ADDR_H
 #define OFI_BASE_CPR_ADDR_H

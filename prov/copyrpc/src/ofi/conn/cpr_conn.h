@@ -6,8 +6,6 @@
  * supports fi_connect, fi_accept and fi_shutdown, reports them to its event queue, needs no address
  * vector, and ignores the addresses of transfers. Messages use the same code as those of other
  * endpoints.
- *
- * Tested by test/unit/ofi/conn/test_cpr_conn.c.
  */
 #ifndef OFI_CONN_CPR_CONN_H
 #define OFI_CONN_CPR_CONN_H

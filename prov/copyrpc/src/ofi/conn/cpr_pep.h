@@ -5,8 +5,6 @@
  *
  * The control thread turns connection requests into FI_CONNREQ events. A reported request outlives
  * the passive endpoint.
- *
- * Tested by test/unit/ofi/conn/test_cpr_pep.c.
  */
 #ifndef OFI_CONN_CPR_PEP_H
 #define OFI_CONN_CPR_PEP_H

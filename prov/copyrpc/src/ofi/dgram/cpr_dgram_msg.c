@@ -3,8 +3,6 @@
  * Transfers of datagram endpoints: fi_msg over dgram/. Called by the application through the op
  * table of the endpoint. Checks flags and counts and takes the domain's lock. Memory descriptors
  * are ignored: users register no memory.
- *
- * Tested by test/unit/ofi/dgram/test_cpr_dgram_msg.c.
  */
 #include <assert.h>
 #include <rdma/fi_errno.h>

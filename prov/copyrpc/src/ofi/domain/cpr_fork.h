@@ -14,8 +14,6 @@
  *
  * Resources of the kernel are not closed (cpr_domain_is_inherited). Inherited fabrics are no longer
  * listed, but domains can be opened in them, with a new control thread (eng_node.h).
- *
- * Tested by test/unit/ofi/domain/test_cpr_fork.c.
  */
 #ifndef OFI_DOMAIN_CPR_FORK_H
 #define OFI_DOMAIN_CPR_FORK_H

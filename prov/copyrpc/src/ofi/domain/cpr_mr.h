@@ -8,8 +8,6 @@
  * FI_MR_BASIC or with FI_MR_PROV_KEY and FI_MR_VIRT_ADDR.
  *
  * fi_close waits for transfers in progress in the region; its memory is not accessed afterwards.
- *
- * Tested by test/unit/ofi/domain/test_cpr_mr.c.
  */
 #ifndef OFI_DOMAIN_CPR_MR_H
 #define OFI_DOMAIN_CPR_MR_H

@@ -6,8 +6,6 @@
  * A path without a device is left out silently if others remain, unless FI_COPYRPC_DEVICE names a
  * device. If none remains, an error is logged once. The handshake then finds the transports that
  * both ends have (docs/handshake.md).
- *
- * Tested by test/unit/ofi/domain/test_cpr_paths.c.
  */
 #ifndef OFI_DOMAIN_CPR_PATHS_H
 #define OFI_DOMAIN_CPR_PATHS_H

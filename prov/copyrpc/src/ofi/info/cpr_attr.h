@@ -4,8 +4,6 @@
  *
  * Every hint that cannot be met leaves one FI_INFO line: hint, requested value, offered value.
  * Members of hints may be NULL.
- *
- * Tested by test/unit/ofi/info/test_cpr_attr.c.
  */
 #ifndef OFI_INFO_CPR_ATTR_H
 #define OFI_INFO_CPR_ATTR_H

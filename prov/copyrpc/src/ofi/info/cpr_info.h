@@ -6,8 +6,6 @@
  * Steps for each: decline to be a layer below ofi_rxm unless named; compare the hints (cpr_attr.h);
  * resolve addresses (cpr_addr.h); narrow the offer (cpr_offer.h). fi_getinfo returns 0 or
  * -FI_ENODATA (-FI_ENOMEM aside); it opens nothing and prints nothing.
- *
- * Tested by test/unit/ofi/info/test_cpr_info.c.
  */
 #ifndef OFI_INFO_CPR_INFO_H
 #define OFI_INFO_CPR_INFO_H

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Counters: fi_cntr over core_cntr. Opened by fi_cntr_open; reads make progress first.
- *
- * Tested by test/unit/ofi/queue/test_cpr_cntr.c.
  */
 #ifndef OFI_QUEUE_CPR_CNTR_H
 #define OFI_QUEUE_CPR_CNTR_H

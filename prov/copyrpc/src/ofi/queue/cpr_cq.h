@@ -10,8 +10,6 @@
  * may share it. On a processor of its own this costs nothing measurable; two threads that share one
  * exchange a message in tens of microseconds instead of time slices. More often the reader makes
  * progress for progress domains that are not read (cpr_pdom_progress_others).
- *
- * Tested by test/unit/ofi/queue/test_cpr_cq.c.
  */
 #ifndef OFI_QUEUE_CPR_CQ_H
 #define OFI_QUEUE_CPR_CQ_H

@@ -10,7 +10,7 @@
  *
  * Yielding lets the peer run if both are bound to one processor.
  *
- * Pure: the caller reads the clock. Tested by test/unit/ofi/queue/test_cpr_look.c.
+ * Pure: the caller reads the clock.
  */
 #ifndef OFI_QUEUE_CPR_LOOK_H
 #define OFI_QUEUE_CPR_LOOK_H

@@ -4,8 +4,6 @@
  *
  * prov_errno of a failed completion or event is one of libfabric's codes. fi_strerror has a word
  * for each; this file has a sentence for those that completions and events of this provider carry.
- *
- * Tested by test/unit/ofi/queue/test_cpr_strerror.c.
  */
 #ifndef OFI_QUEUE_CPR_STRERROR_H
 #define OFI_QUEUE_CPR_STRERROR_H

@@ -8,8 +8,6 @@
  * theirs. fi_wait calls trywait for every member and sleeps if all of them allow it.
  *
  * The list of members has its own mutex. Lock order: set -> a domain, an event queue.
- *
- * Tested by test/unit/ofi/queue/test_cpr_waitset.c.
  */
 #ifndef OFI_QUEUE_CPR_WAITSET_H
 #define OFI_QUEUE_CPR_WAITSET_H

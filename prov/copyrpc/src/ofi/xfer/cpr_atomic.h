@@ -4,8 +4,6 @@
  *
  * Every pair of a datatype and an operation that fi_atomic(3) defines (core_atomic_math.h) is
  * offered, in all three families of calls, up to CORE_ATOMIC_LEN_MAX bytes of elements at a time.
- *
- * Tested by test/unit/ofi/xfer/test_cpr_atomic.c.
  */
 #ifndef OFI_XFER_CPR_ATOMIC_H
 #define OFI_XFER_CPR_ATOMIC_H

@@ -6,8 +6,6 @@
  * fi_collective(3) leaves open: `count` is what one member has for one other (the receive count of
  * MPI's collectives); members that call with different counts get an error; an operation ends when
  * this member's part in it is done; operations are counted as FI_WRITE.
- *
- * Tested by test/unit/ofi/xfer/test_cpr_coll.c.
  */
 #ifndef OFI_XFER_CPR_COLL_H
 #define OFI_XFER_CPR_COLL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Remote memory access of endpoints. Called by cpr_ep. Tested by test/unit/ofi/xfer/test_cpr_rma.c.
+ * Remote memory access of endpoints. Called by cpr_ep.
  */
 #ifndef OFI_XFER_CPR_RMA_H
 #define OFI_XFER_CPR_RMA_H

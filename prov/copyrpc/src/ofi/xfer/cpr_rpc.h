@@ -4,8 +4,6 @@
  *
  * The table is constant and shared. Its calls check parameters, take the domain's lock as transfers
  * do, and call core (core_rpc.h).
- *
- * Tested by test/unit/ofi/xfer/test_cpr_rpc.c.
  */
 #ifndef OFI_XFER_CPR_RPC_H
 #define OFI_XFER_CPR_RPC_H

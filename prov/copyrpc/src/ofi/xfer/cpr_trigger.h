@@ -17,7 +17,7 @@
  *
  * The list owns a transfer until it is posted, cancelled, or its endpoint is closed. A counter with
  * a list cannot be closed. The lock of the endpoint's progress domain covers all; counters are in
- * it or in one merged with it (cpr_pdom_assign). Tested by test/unit/ofi/xfer/test_cpr_trigger.c.
+ * it or in one merged with it (cpr_pdom_assign).
  */
 #ifndef OFI_XFER_CPR_TRIGGER_H
 #define OFI_XFER_CPR_TRIGGER_H
