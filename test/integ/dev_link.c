@@ -4,13 +4,11 @@
  *
  * usage: dev_link mlx5
  * verbs [messages [small
- * wrap
- * zip]]     both directions at once, then the end of one process
+ * wrap]]    both directions at once, then the end of one process
  *
  * small: queues of the smallest depths, so that each of them is full, empty and wrapped all the
  * time. wrap: as small, on two links only and without long waits, so that 16 bits overflow, which
- * is checked for all counters. zip: CQEs may arrive compressed, and messages are alike, so that
- * they do. Names of the devices: dev_pair.h.
+ * is checked for all counters. Names of the devices: dev_pair.h.
  *
  * Two processes, a device each, links with rings from 1 KiB to 1 MiB between them. Messages of
  * random length go both ways over all of them; every byte and every immediate is checked; free
@@ -41,7 +39,7 @@ struct dev *dev;
 struct end ends[LINKS];
 unsigned links = LINKS;
 static uint32_t msgs = 20000;
-static bool small, wrap, zip;
+static bool small, wrap;
 static uint32_t sleeps, reads, downs;
 static uint64_t start_ns;
 
@@ -94,8 +92,6 @@ static uint32_t units_of(const struct end *end, uint32_t seq, uint64_t ring_len)
 {
 	uint64_t max = ring_len / DEV_IMM_UNIT / 4;
 
-	if (zip)
-		return 2;
 	if (seq % 3 && max > 8)
 		max = 8; /* mostly small */
 	return 1 + (uint32_t)((seq * 2654435761ull >> 7) % (max < 1024 ? max : 1024));
@@ -382,7 +378,6 @@ static void run_side(void)
 	if (small)
 		m5_tune = (struct m5_tune){ .srq = 3, .cq = 4, .sq_blocks = 8 };
 	rnr_is_soon = wrap;
-	m5_tune.zip = zip;
 	CHECK(!ops->open(&dev));
 	CHECK(!ops->link_create(dev, 1024, &never));
 	churn();
@@ -423,6 +418,5 @@ int main(int argc, char **argv)
 	wrap = argc > 3 && !strcmp(argv[3], "wrap");
 	small = wrap || (argc > 3 && !strcmp(argv[3], "small"));
 	links = wrap ? 2 : LINKS;
-	zip = argc > 3 && !strcmp(argv[3], "zip");
 	return pair_run(argv, run_side, true);
 }

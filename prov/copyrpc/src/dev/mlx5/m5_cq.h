@@ -9,8 +9,8 @@
  *
  *   while ((cqe = m5_cq_poll(cq))) { ... }       valid until the next poll
  *
- * An empty m5_cq_poll is one load. Compressed CQEs are expanded one by one (m5_cqe_zip.h) into
- * ordinary ones. Errors are CQEs too (m5_cqe_is_error, m5_cqe_err.h).
+ * An empty m5_cq_poll is one load. Errors are CQEs too (m5_cqe_is_error, m5_cqe_err.h). The device
+ * compresses no CQEs, because m5_dev_make_cq does not request it.
  *
  * m5_cq_publish stores the consumer index in the doorbell record, so that the device does not
  * overrun the queue. It is due before receive WQEs are given back and after send completions, not
@@ -26,22 +26,18 @@
 #include <stdbool.h>
 
 #include "dev/mlx5/m5_barrier.h"
-#include "dev/mlx5/m5_cqe_zip.h"
 #include "dev/mlx5/m5_layout.h"
 #include "util/bits.h"
 
 struct m5_cq {
-	/* CQE that m5_cq_poll reads: the one of ci, or mark while a compressed one is expanded. */
-	const struct m5_cqe *next;
-	uint8_t owner; /* owner bit of *next once the device has written it */
+	const struct m5_cqe *next; /* CQE of ci */
+	uint8_t owner;             /* owner bit of *next once the device has written it */
 	uint32_t ci;
 	uint8_t *buf; /* first CQE, without the first half if CQEs are 128 bytes */
 	uint32_t size;
 	uint8_t shift;
-	struct m5_zip zip;
-	struct m5_cqe mark; /* always valid, and compressed */
-	uint32_t *record;   /* [0] consumer index, [1] arm */
-	void *uar;          /* page of the arm register */
+	uint32_t *record; /* [0] consumer index, [1] arm */
+	void *uar;        /* page of the arm register */
 	uint32_t cqn;
 	uint32_t arm_sn;
 };
@@ -107,9 +103,6 @@ static inline const void *m5_cqe_scattered(const struct m5_cqe *cqe)
 	return NULL;
 }
 
-/** Begins or continues the expansion of a compressed CQE. */
-const struct m5_cqe *m5_cq_unzip_cold(struct m5_cq *cq);
-
 static inline const struct m5_cqe *m5_cq_poll(struct m5_cq *cq)
 {
 	const struct m5_cqe *cqe = cq->next;
@@ -117,8 +110,6 @@ static inline const struct m5_cqe *m5_cq_poll(struct m5_cq *cq)
 	if (!m5_cqe_is_ours(cqe, cq->owner))
 		return NULL;
 	m5_barrier_from_device();
-	if (UTIL_UNLIKELY((cqe->op_own & M5_CQE_ZIPPED) == M5_CQE_ZIPPED))
-		return m5_cq_unzip_cold(cq);
 	m5_cq_seek(cq, cq->ci + 1);
 	return cqe;
 }

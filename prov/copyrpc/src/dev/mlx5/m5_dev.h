@@ -38,7 +38,6 @@ struct m5_tune {
 	uint32_t srq;       /* receive WQEs for all links; the queue has one more place */
 	uint32_t cq;        /* of the receive CQ, at least srq + 1, and of a send CQ */
 	uint32_t sq_blocks; /* per link */
-	bool zip; /* request compressed CQEs: fewer bytes on the bus, more instructions here */
 };
 
 extern struct m5_tune m5_tune;
@@ -71,7 +70,7 @@ struct m5_dev {
 	struct ib_async async;
 	/*
 	 * Attached links with immediates from before attach, or with an error to report:
-	 * m5_link.cold.
+	 * ib_link.cold.
 	 */
 	struct util_list early;
 	struct util_list uds; /* ib_ud.in_dev */
@@ -85,8 +84,8 @@ struct m5_dev {
 	struct ibv_srq *srq_obj;
 
 	pthread_mutex_t lock;
-	struct util_list waiting; /* connected, not attached: m5_link.cold */
-	/* closed before attach, to be freed by the polling thread: m5_link.cold */
+	struct util_list waiting; /* connected, not attached: ib_link.cold */
+	/* closed before attach, to be freed by the polling thread: ib_link.cold */
 	struct util_list to_free;
 	struct util_list scqs;
 	struct util_list regs;
@@ -106,8 +105,8 @@ int m5_reg_get(struct m5_dev *dev, void *reg, uint32_t half, struct m5_uar **uar
 void m5_reg_put(struct m5_dev *dev, struct m5_uar *uar);
 
 /**
- * Makes a CQ of `depth` with events to chan under this context, and fills cq from it. Returns 0 or
- * an error.
+ * Makes a CQ of `depth`, which the library rounds up, with events to chan under this context, and
+ * fills cq from it. Returns 0 or an error.
  */
 int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv_comp_channel *chan,
 		   struct ibv_cq **obj, struct m5_cq *cq);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * libmlx5, loaded when a device is looked for. Gives the three functions that direct verbs need.
+ * libmlx5, loaded when a device is looked for. Gives the two functions that direct verbs need.
  *
  * The library is not linked, so the provider also loads on machines without it.
  */
@@ -9,13 +9,10 @@
 
 #include <infiniband/mlx5dv.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 struct m5_dv {
 	bool (*is_supported)(struct ibv_device *device);
 	int (*init_obj)(struct mlx5dv_obj *obj, uint64_t type);
-	struct ibv_cq_ex *(*create_cq)(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr,
-				       struct mlx5dv_cq_init_attr *dv_attr);
 };
 
 /** Returns the functions, or NULL if libmlx5 is missing or too old. Loads only once. */

@@ -14,7 +14,6 @@
 #define DEV_MLX5_M5_LAYOUT_H
 
 #include <assert.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define M5_BB         64u    /* bytes of a send queue block */
@@ -105,7 +104,6 @@ enum m5_cqe_opcode {
 #define M5_CQE_OWNER     0x01u
 #define M5_CQE_SCATTER32 0x04u /* the data is in this CQE's first half */
 #define M5_CQE_SCATTER64 0x08u /* the data is in the 64 bytes in front of it */
-#define M5_CQE_ZIPPED    0x0cu /* both bits: compressed */
 
 /** A 64-byte CQE, or the second half of a 128-byte one. */
 struct m5_cqe {
@@ -141,14 +139,6 @@ struct m5_err_cqe {
 	uint8_t op_own;
 };
 
-/** Short CQE inside a compressed one. */
-struct m5_mini_cqe {
-	uint16_t wqe_counter; /* requester only */
-	uint8_t opcode;       /* requester only: opcode of the WQE */
-	uint8_t rsvd;
-	uint32_t len;
-};
-
 static_assert(sizeof(struct m5_ctrl) == 16, "manual");
 static_assert(sizeof(struct m5_raddr) == 16, "manual");
 static_assert(sizeof(struct m5_data) == 16, "manual");
@@ -156,6 +146,5 @@ static_assert(sizeof(struct m5_av) == 48, "manual");
 static_assert(sizeof(struct m5_srq_next) == 16, "manual");
 static_assert(sizeof(struct m5_cqe) == 64, "manual");
 static_assert(sizeof(struct m5_err_cqe) == 64, "manual");
-static_assert(sizeof(struct m5_mini_cqe) == 8, "manual");
 
 #endif

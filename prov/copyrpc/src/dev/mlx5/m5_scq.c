@@ -3,7 +3,6 @@
  * Send CQs and doorbell registers, shared between links (m5_dev.h). Called by m5_link.c and
  * m5_ud.c.
  */
-#include <errno.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,33 +27,12 @@ static int m5_dev_take_cq(struct m5_cq *cq, struct ibv_cq *obj)
 	return 0;
 }
 
-/* Creates a CQ of `depth`. The library adds one place and rounds up. */
-static struct ibv_cq *m5_dev_create_cq(struct m5_dev *dev, uint32_t depth, void *context,
-				       struct ibv_comp_channel *chan)
-{
-	struct mlx5dv_cq_init_attr zip = {
-		.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE,
-		.cqe_comp_res_format = MLX5DV_CQE_RES_FORMAT_HASH,
-	};
-	struct ibv_cq_init_attr_ex attr = {
-		.cqe = depth - 1,
-		.cq_context = context,
-		.channel = chan,
-	};
-	struct ibv_cq_ex *ex;
-
-	if (!m5_tune.zip)
-		return ibv_create_cq(dev->ib.ctx, (int)depth - 1, context, chan, 0);
-	ex = m5_dv_get()->create_cq(dev->ib.ctx, &attr, &zip);
-	return ex ? ibv_cq_ex_to_cq(ex) : NULL;
-}
-
 int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv_comp_channel *chan,
 		   struct ibv_cq **obj, struct m5_cq *cq)
 {
 	int ret;
 
-	*obj = m5_dev_create_cq(dev, depth, context, chan);
+	*obj = ibv_create_cq(dev->ib.ctx, (int)depth - 1, context, chan, 0);
 	if (!*obj)
 		return ib_dev_refuse(&dev->ib, "completion queue");
 	ret = m5_dev_take_cq(cq, *obj);
