@@ -88,29 +88,30 @@ static inline struct fake_link *fake_link_make(struct fake_dev *f, uint32_t bloc
 	link->sq = l->d.sq;
 	link->sq.uar = &l->d.uar;
 	link->sq.qpn = qpn;
+	link->ib.qpn = qpn;
 	link->dev = &f->dev;
 	link->scq = &f->scq;
 	link->sq_blocks = blocks;
-	link->base.ops = &m5_link_ops;
-	link->base.tx_base = l->page + 4096;
-	link->base.tx_len = FAKE_RING;
-	link->tx.addr = l->page;
-	link->tx_lkey = FAKE_LKEY;
-	link->peer_ring = FAKE_PEER;
-	link->peer_rkey = FAKE_RKEY;
-	link->peer_word = FAKE_WORD;
-	link->peer_word_rkey = FAKE_WRKEY;
-	link->reads_max = 2;
+	link->ib.base.ops = &m5_link_ops;
+	link->ib.base.tx_base = l->page + 4096;
+	link->ib.base.tx_len = FAKE_RING;
+	link->ib.tx.addr = l->page;
+	link->ib.tx_lkey = FAKE_LKEY;
+	link->ib.peer_ring = FAKE_PEER;
+	link->ib.peer_rkey = FAKE_RKEY;
+	link->ib.peer_word = FAKE_WORD;
+	link->ib.peer_word_rkey = FAKE_WRKEY;
+	link->ib.reads_max = 2;
 	link->max_piece = 1u << 30;
 	m5_sparse_init(&link->users, l->words, blocks);
-	util_list_init(&link->cold);
+	util_list_init(&link->ib.cold);
 	return l;
 }
 
 static inline void fake_link_free(struct fake_link *l)
 {
 	sq_device_fini(&l->d);
-	ib_early_fini(&l->link.early);
+	ib_early_fini(&l->link.ib.early);
 	free(l);
 }
 

@@ -51,7 +51,7 @@ Test(m5_bulk, get_is_one_read_that_scatters)
 	const uint8_t *wqe;
 
 	setup(16, 2, (size_t[]){ 100, 200 });
-	cr_assert_eq(m5_link_get(&l->link.base, &get), 0);
+	cr_assert_eq(m5_link_get(&l->link.ib.base, &get), 0);
 	wqe = fake_link_wqe(l, 0);
 	EXPECT_AT(wqe, 0, 0, 0, 0x10, 0x12, 0x34, 0x56, 4, 0, 0, 0, 8, 0, 0, 0, 0,
 		  /* remote */
@@ -61,24 +61,24 @@ Test(m5_bulk, get_is_one_read_that_scatters)
 		  0, 0, 0, 0, 0, 2, 0, 0);
 	cr_expect_eq(m5_sparse_take(&l->link.users, 0), (uintptr_t)&get);
 	cr_expect_eq(sq_device_rings(&l->d), 1);
-	cr_expect_eq(l->link.reads_out, 1);
+	cr_expect_eq(l->link.ib.reads_out, 1);
 	teardown();
 }
 
 Test(m5_bulk, put_is_a_write_without_immediate)
 {
 	setup(16, 4, (size_t[]){ 1, 2, 3, 4 });
-	cr_assert_eq(m5_link_put(&l->link.base, &get), 0);
+	cr_assert_eq(m5_link_put(&l->link.ib.base, &get), 0);
 	EXPECT_AT(fake_link_wqe(l, 0), 0, 0, 0, 0x08, 0x12, 0x34, 0x56, 6);
 	cr_expect_eq(l->link.sq.pi, 2);
-	cr_expect_eq(l->link.reads_out, 0);
+	cr_expect_eq(l->link.ib.reads_out, 0);
 	teardown();
 }
 
 Test(m5_bulk, empty_buffers_are_skipped_and_each_buffer_keeps_its_key)
 {
 	setup(16, 4, (size_t[]){ 0, 10, 0, 20 });
-	cr_assert_eq(m5_link_get(&l->link.base, &get), 0);
+	cr_assert_eq(m5_link_get(&l->link.ib.base, &get), 0);
 	cr_expect_eq(fake_link_wqe(l, 0)[7], 4);
 	cr_expect_eq(word_at(fake_link_wqe(l, 0) + 36), 0xa2);
 	cr_expect_eq(word_at(fake_link_wqe(l, 0) + 52), 0xa4);
@@ -91,7 +91,7 @@ Test(m5_bulk, a_long_transfer_is_several_wqes_and_the_last_reports)
 
 	setup(32, 2, (size_t[]){ 100, 150 });
 	l->link.max_piece = 64;
-	cr_assert_eq(m5_link_get(&l->link.base, &get), 0);
+	cr_assert_eq(m5_link_get(&l->link.ib.base, &get), 0);
 	cr_expect_eq(sq_device_rings(&l->d), 1);
 	/* 0-63 | 64-99, 100-127 | 128-191 | 192-249 */
 	for (i = 0; i < 4; i++) {
@@ -111,21 +111,21 @@ Test(m5_bulk, room_for_all_pieces_or_for_none)
 
 	setup(16, 1, (size_t[]){ 256 });
 	l->link.max_piece = 64;
-	while (!m5_link_put(&l->link.base, &get))
+	while (!m5_link_put(&l->link.ib.base, &get))
 		started++;
 	cr_expect_geq(started, 1);
 	cr_expect_leq(m5_sq_in_flight(&l->link.sq), 16);
-	cr_expect_eq(m5_link_put(&l->link.base, &get), -FI_EAGAIN);
+	cr_expect_eq(m5_link_put(&l->link.ib.base, &get), -FI_EAGAIN);
 	teardown();
 }
 
 Test(m5_bulk, reads_in_flight_are_limited_to_what_the_peer_serves)
 {
 	setup(16, 1, (size_t[]){ 8 });
-	cr_expect_eq(m5_link_get(&l->link.base, &get), 0);
-	cr_expect_eq(m5_link_get(&l->link.base, &get), 0);
-	cr_expect_eq(m5_link_get(&l->link.base, &get), -FI_EAGAIN);
-	cr_expect_eq(m5_link_put(&l->link.base, &get), 0);
+	cr_expect_eq(m5_link_get(&l->link.ib.base, &get), 0);
+	cr_expect_eq(m5_link_get(&l->link.ib.base, &get), 0);
+	cr_expect_eq(m5_link_get(&l->link.ib.base, &get), -FI_EAGAIN);
+	cr_expect_eq(m5_link_put(&l->link.ib.base, &get), 0);
 	teardown();
 }
 
@@ -133,7 +133,7 @@ Test(m5_bulk, an_empty_transfer_ends_at_once)
 {
 	setup(16, 1, (size_t[]){ 0 });
 	get.status = 77;
-	cr_expect_eq(m5_link_get(&l->link.base, &get), 1);
+	cr_expect_eq(m5_link_get(&l->link.ib.base, &get), 1);
 	cr_expect_eq(get.status, 0);
 	cr_expect_eq(l->link.sq.pi, 0);
 	teardown();
@@ -144,12 +144,12 @@ Test(m5_bulk, consumer_word_is_read_once_at_a_time)
 	uint64_t value = 1, at;
 
 	setup(16, 0, NULL);
-	cr_expect_eq(m5_link_read_consumer(&l->link.base, &value), 0);
+	cr_expect_eq(m5_link_read_consumer(&l->link.ib.base, &value), 0);
 	EXPECT_AT(fake_link_wqe(l, 0), 0, 0, 0, 0x10, 0x12, 0x34, 0x56, 3, 0, 0, 0, 8, 0, 0, 0, 0,
 		  0, 0, 0x7e, 0, 0, 0, 0, 0, 0, 0x33, 0x33, 0x33, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0x11,
 		  0x11, 0x11);
 	memcpy(&at, fake_link_wqe(l, 0) + 40, 8);
 	cr_expect_eq(be64toh(at), (uintptr_t)l->page);
-	cr_expect_eq(m5_link_read_consumer(&l->link.base, &value), -FI_EAGAIN);
+	cr_expect_eq(m5_link_read_consumer(&l->link.ib.base, &value), -FI_EAGAIN);
 	teardown();
 }

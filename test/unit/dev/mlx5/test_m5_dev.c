@@ -24,7 +24,7 @@ Test(m5_dev, arm_fails_if_a_completion_arrived_in_between)
 	struct dev *dev = (struct dev *)&f->dev;
 	struct dev_event ev;
 
-	cr_assert_eq(m5_link_attach(&l->link.base), 0);
+	cr_assert_eq(m5_link_attach(&l->link.ib.base), 0);
 	cr_expect_eq(m5_dev_arm(dev), 0);
 	fake_arrive(f, FAKE_QPN, 0, 1);
 	cr_expect_eq(m5_dev_arm(dev), -FI_EAGAIN);
@@ -43,11 +43,11 @@ Test(m5_dev, early_arrivals_keep_the_device_awake)
 	struct dev *dev = (struct dev *)&f->dev;
 	struct dev_event ev;
 
-	util_list_push_back(&f->dev.waiting, &l->link.cold);
+	util_list_push_back(&f->dev.waiting, &l->link.ib.cold);
 	fake_arrive(f, FAKE_QPN, 0, 1);
 	cr_expect(!m5_poll(dev, &ev));
 	cr_expect_eq(m5_dev_arm(dev), 0, "not attached yet");
-	cr_assert_eq(m5_link_attach(&l->link.base), 0);
+	cr_assert_eq(m5_link_attach(&l->link.ib.base), 0);
 	cr_expect_eq(m5_dev_arm(dev), -FI_EAGAIN);
 	cr_assert(m5_poll(dev, &ev));
 	cr_expect_eq(m5_dev_arm(dev), 0);

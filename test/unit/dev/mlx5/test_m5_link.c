@@ -17,7 +17,7 @@ static void setup(uint32_t blocks)
 	f = fake_dev_make();
 	l = fake_link_make(f, blocks, FAKE_QPN);
 	for (i = 0; i < FAKE_RING; i++)
-		l->link.base.tx_base[i] = (uint8_t)(i * 13 + 5);
+		l->link.ib.base.tx_base[i] = (uint8_t)(i * 13 + 5);
 }
 
 static void teardown(void)
@@ -28,7 +28,7 @@ static void teardown(void)
 
 static int write_imm(uint64_t off, uint32_t len, uint32_t imm)
 {
-	return m5_link_ops_inline.write_imm(&l->link.base, off, len, imm);
+	return m5_link_ops_inline.write_imm(&l->link.ib.base, off, len, imm);
 }
 
 Test(m5_link, small_write_travels_in_its_wqe)
@@ -43,7 +43,7 @@ Test(m5_link, small_write_travels_in_its_wqe)
 		  0, 0, 0x7f, 0, 0, 0, 0, 0x40, 0, 0x22, 0x22, 0x22, 0, 0, 0, 0,
 		  /* 32 bytes inline */
 		  0x80, 0, 0, 32);
-	cr_expect_arr_eq(wqe + 36, l->link.base.tx_base + 64, 32);
+	cr_expect_arr_eq(wqe + 36, l->link.ib.base.tx_base + 64, 32);
 	cr_expect_eq(l->link.sq.pi, 2);
 	cr_expect_arr_eq(l->d.reg, wqe, 128, "BlueFlame copies the WQE whole");
 	cr_expect_eq(be32toh(l->d.record[M5_DBR_SEND]), 2);
@@ -59,7 +59,7 @@ Test(m5_link, larger_write_is_fetched_from_the_send_ring)
 	EXPECT_AT(fake_link_wqe(l, 0), 0, 0, 0, 0x09, 0x12, 0x34, 0x56, 3);
 	EXPECT_AT(fake_link_wqe(l, 0) + 32, 0, 0, 4, 0, 0, 0x11, 0x11, 0x11);
 	memcpy(&at, fake_link_wqe(l, 0) + 40, 8);
-	cr_expect_eq(be64toh(at), (uintptr_t)l->link.base.tx_base + 256);
+	cr_expect_eq(be64toh(at), (uintptr_t)l->link.ib.base.tx_base + 256);
 	cr_expect_eq(l->link.sq.pi, 1);
 	teardown();
 }
@@ -97,9 +97,9 @@ Test(m5_link, dead_link_posts_nothing)
 	uint64_t value;
 
 	setup(16);
-	l->link.dead = true;
+	l->link.ib.dead = true;
 	cr_expect_eq(write_imm(0, 32, 1), -FI_EAGAIN);
-	cr_expect_eq(m5_link_read_consumer(&l->link.base, &value), -FI_EAGAIN);
+	cr_expect_eq(m5_link_read_consumer(&l->link.ib.base, &value), -FI_EAGAIN);
 	cr_expect_eq(sq_device_rings(&l->d), 0);
 	teardown();
 }

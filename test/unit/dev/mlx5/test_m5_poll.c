@@ -13,7 +13,7 @@ static void setup(bool attach)
 	f = fake_dev_make();
 	l = fake_link_make(f, 16, FAKE_QPN);
 	if (attach)
-		cr_assert_eq(m5_link_attach(&l->link.base), 0);
+		cr_assert_eq(m5_link_attach(&l->link.ib.base), 0);
 }
 
 static void teardown(void)
@@ -32,7 +32,7 @@ static void expect_imm(uint32_t imm)
 {
 	cr_assert(poll_one());
 	cr_assert_eq(ev.kind, DEV_EV_IMM);
-	cr_assert_eq(ev.link, &l->link.base);
+	cr_assert_eq(ev.link, &l->link.ib.base);
 	cr_assert_eq(ev.imm, imm);
 }
 
@@ -77,12 +77,12 @@ Test(m5_poll, receive_wqes_return_in_bulk_behind_the_consumer_index)
 Test(m5_poll, arrivals_before_attach_are_returned_first)
 {
 	setup(false);
-	util_list_push_back(&f->dev.waiting, &l->link.cold);
+	util_list_push_back(&f->dev.waiting, &l->link.ib.cold);
 	fake_arrive(f, FAKE_QPN, 0, 1);
 	fake_arrive(f, FAKE_QPN, 1, 2);
 	cr_expect(!poll_one());
 	cr_expect_eq(f->dev.stray_cnt, 0);
-	cr_assert_eq(m5_link_attach(&l->link.base), 0);
+	cr_assert_eq(m5_link_attach(&l->link.ib.base), 0);
 	fake_arrive(f, FAKE_QPN, 2, 3);
 	expect_imm(1);
 	expect_imm(2);
@@ -97,22 +97,22 @@ Test(m5_poll, an_error_is_reported_once_and_ends_only_its_link)
 
 	setup(true);
 	other = fake_link_make(f, 16, 0x77);
-	cr_assert_eq(m5_link_attach(&other->link.base), 0);
-	cr_assert_eq(m5_link_ops_inline.write_imm(&l->link.base, 0, 32, 1), 0);
+	cr_assert_eq(m5_link_attach(&other->link.ib.base), 0);
+	cr_assert_eq(m5_link_ops_inline.write_imm(&l->link.ib.base, 0, 32, 1), 0);
 	cq_device_write(&f->tx, 0xd0, 0x09000000 | FAKE_QPN, 0, 0);
 	cq_device_at(&f->tx, 0)[55] = 0x15; /* retries exceeded */
 	cq_device_write(&f->tx, 0xd0, 0x09000000 | FAKE_QPN, 0, 0);
 	cq_device_at(&f->tx, 1)[55] = 0x05; /* flushed */
 	cr_assert(poll_one());
 	cr_expect_eq(ev.kind, DEV_EV_DOWN);
-	cr_expect_eq(ev.link, &l->link.base);
+	cr_expect_eq(ev.link, &l->link.ib.base);
 	cr_expect_eq(ev.status, -FI_ETIMEDOUT);
 	cr_expect(!poll_one());
 	fake_arrive(f, FAKE_QPN, 0, 1);
 	cr_expect(!poll_one(), "no event follows");
 	fake_arrive(f, 0x77, 1, 2);
 	cr_assert(poll_one());
-	cr_expect_eq(ev.link, &other->link.base);
+	cr_expect_eq(ev.link, &other->link.ib.base);
 	fake_link_free(other);
 	teardown();
 }
@@ -134,7 +134,7 @@ static void read_word(uint8_t op)
 {
 	uint64_t value;
 
-	cr_assert_eq(m5_link_read_consumer(&l->link.base, &value), 0);
+	cr_assert_eq(m5_link_read_consumer(&l->link.ib.base, &value), 0);
 	cq_device_write(&f->tx, op, 0x10000000 | FAKE_QPN, (uint16_t)(l->link.sq.pi - 1), 0);
 }
 
@@ -165,14 +165,14 @@ Test(m5_poll, the_end_of_a_get_returns_it_and_frees_its_room)
 
 	setup(true);
 	get.mem[0] = &user.base;
-	cr_assert_eq(m5_link_get(&l->link.base, &get), 0);
+	cr_assert_eq(m5_link_get(&l->link.ib.base, &get), 0);
 	cr_expect(!poll_one());
 	cq_device_write(&f->tx, 0, 0x10000000 | FAKE_QPN, 0, 0);
 	cr_assert(poll_one());
 	cr_expect_eq(ev.kind, DEV_EV_GET);
 	cr_expect_eq(ev.get, &get);
 	cr_expect_eq(get.status, 0);
-	cr_expect_eq(l->link.reads_out, 0);
+	cr_expect_eq(l->link.ib.reads_out, 0);
 	cr_expect_eq(m5_sq_in_flight(&l->link.sq), 0);
 	cr_expect_eq(be32toh(f->tx.record[0]), 1, "published");
 	teardown();
@@ -184,7 +184,7 @@ Test(m5_poll, completion_for_room_is_no_event)
 
 	setup(true);
 	for (i = 0; i < 4; i++)
-		cr_assert_eq(m5_link_ops_inline.write_imm(&l->link.base, 0, 1024, 1), 0);
+		cr_assert_eq(m5_link_ops_inline.write_imm(&l->link.ib.base, 0, 1024, 1), 0);
 	cq_device_write(&f->tx, 0, 0x09000000 | FAKE_QPN, 3, 0);
 	cr_expect(!poll_one());
 	cr_expect_eq(m5_sq_in_flight(&l->link.sq), 0);
@@ -212,12 +212,12 @@ Test(m5_poll, send_queues_take_turns)
 	second.cq = more.cq;
 	other = fake_link_make(f, 16, 0x77);
 	other->link.scq = &second;
-	cr_assert_eq(m5_link_attach(&other->link.base), 0);
+	cr_assert_eq(m5_link_attach(&other->link.ib.base), 0);
 	cr_expect_eq(f->dev.active_cnt, 2);
-	cr_assert_eq(m5_link_read_consumer(&other->link.base, &value), 0);
+	cr_assert_eq(m5_link_read_consumer(&other->link.ib.base, &value), 0);
 	cq_device_write(&more, 0, 0x10000077, 0, 0);
 	cr_expect(poll_one() || poll_one());
-	cr_expect_eq(ev.link, &other->link.base);
+	cr_expect_eq(ev.link, &other->link.ib.base);
 	fake_link_free(other);
 	teardown();
 	cq_device_fini(&more);
@@ -231,22 +231,22 @@ Test(m5_poll, a_link_failed_by_the_device_ends_once_after_early_arrivals)
 	struct fake_link *b = fake_link_make(d, 16, FAKE_QPN + 1);
 	struct dev_event event;
 
-	util_list_push_back(&d->dev.waiting, &a->link.cold);
+	util_list_push_back(&d->dev.waiting, &a->link.ib.cold);
 	fake_arrive(d, FAKE_QPN, 0, 7);
 	cr_assert(!m5_poll((struct dev *)&d->dev, &event));
-	cr_assert_eq(m5_link_attach(&a->link.base), 0);
-	cr_assert_eq(m5_link_attach(&b->link.base), 0);
+	cr_assert_eq(m5_link_attach(&a->link.ib.base), 0);
+	cr_assert_eq(m5_link_attach(&b->link.ib.base), 0);
 	m5_link_fail(&a->link, -FI_ENETDOWN);
 	m5_link_fail(&b->link, -FI_EIO);
 	m5_link_fail(&b->link, -FI_ENETDOWN);
-	cr_expect_eq(m5_link_write_imm(&a->link.base, 0, 32, 1), -FI_EAGAIN);
+	cr_expect_eq(m5_link_write_imm(&a->link.ib.base, 0, 32, 1), -FI_EAGAIN);
 	cr_assert(m5_poll((struct dev *)&d->dev, &event));
 	cr_expect_eq(event.kind, DEV_EV_IMM);
 	cr_expect_eq(event.imm, 7);
 	cr_assert(m5_poll((struct dev *)&d->dev, &event));
 	cr_expect_eq(event.kind, DEV_EV_DOWN);
 	cr_expect_eq(event.status, -FI_ENETDOWN);
-	cr_expect_eq(event.link, &a->link.base);
+	cr_expect_eq(event.link, &a->link.ib.base);
 	cr_assert(m5_poll((struct dev *)&d->dev, &event));
 	cr_expect_eq(event.status, -FI_EIO, "status of the first error");
 	cr_expect(!m5_poll((struct dev *)&d->dev, &event));

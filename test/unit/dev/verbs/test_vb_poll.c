@@ -101,7 +101,7 @@ Test(vb_poll, an_illegal_operation_ends_the_link)
 
 	pair_open(devs, &pair_small);
 	pair_link(devs, 4096, true, transports);
-	cr_assert_eq(ibv_post_send(((struct vb_link *)transports[0].link)->qp, &wr, &bad), 0);
+	cr_assert_eq(ibv_post_send(((struct vb_link *)transports[0].link)->ib.qp, &wr, &bad), 0);
 	ev = pair_wait(devs[1], DEV_EV_DOWN);
 	cr_expect_eq(ev.link, transports[1].link);
 	cr_expect_eq(ev.status, -FI_EIO);

@@ -141,7 +141,7 @@ Test(vb_ud, an_idle_endpoint_sleeps_and_an_arrival_wakes_it)
 
 	ud_pair_open(16, 16);
 	out = ud_pair_text(0, "wake");
-	pfd = (struct pollfd){ .fd = vb_ud_wait_fd(ud_pair[1]), .events = POLLIN };
+	pfd = (struct pollfd){ .fd = ib_ud_wait_fd(ud_pair[1]), .events = POLLIN };
 	for (int i = 0; i < 3; i++) {
 		cr_assert(sleeps(ud_pair[1], &pfd), "nothing came");
 		cr_assert_eq(vb_ud_send(ud_pair[0], &out, 1), 1);

@@ -130,12 +130,22 @@ int ib_ud_init(struct ib_ud *ud, struct ib_dev *dev, const struct dev_dgram_attr
 	ret = ib_ud_make_qkey(ud);
 	if (ret)
 		return ret;
+	ret = ib_dev_make_chan(dev, &ud->chan);
+	if (ret)
+		return ret;
 	return ib_mem_init(&ud->rx, dev, (size_t)attr->rx_cnt * ud->stride,
 			   IBV_ACCESS_LOCAL_WRITE | dev->relaxed);
 }
 
 void ib_ud_fini(struct ib_ud *ud)
 {
+	if (ud->qp && ibv_destroy_qp(ud->qp))
+		UTIL_WARN(EP_CTRL, "queue pair 0x%06x stays: %s\n", ud->qp->qp_num,
+			  strerror(errno));
+	if (ud->cq_obj)
+		ibv_destroy_cq(ud->cq_obj);
+	if (ud->chan)
+		ibv_destroy_comp_channel(ud->chan);
 	ib_mem_fini(&ud->rx);
 }
 
@@ -187,6 +197,11 @@ int ib_ud_describe(struct dev_dgram *base, struct dev_desc *desc)
 
 	ib_ud_desc_encode(&d, desc);
 	return 0;
+}
+
+int ib_ud_wait_fd(struct dev_dgram *base)
+{
+	return ((struct ib_ud *)base)->chan->fd;
 }
 
 /* On InfiniBand only another subnet needs a routing header, which hides the LID. */

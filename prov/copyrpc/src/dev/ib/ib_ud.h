@@ -59,6 +59,8 @@ struct ib_ud {
 	struct ib_mem rx;
 	struct ib_dev *dev;
 	struct ibv_qp *qp;
+	struct ibv_cq *cq_obj;         /* of both directions */
+	struct ibv_comp_channel *chan; /* of its events */
 	uint32_t qkey;
 	int status;              /* error that ended the endpoint, or 0 */
 	struct util_list in_dev; /* in the device's list of endpoints */
@@ -68,17 +70,21 @@ void ib_ud_desc_encode(const struct ib_ud_desc *d, struct dev_desc *desc);
 /** Decodes and validates. Returns 0, or -FI_EINVAL with a log line. */
 int ib_ud_desc_decode(const struct dev_desc *desc, struct ib_ud_desc *d);
 
-/** Starts an endpoint without queue pair: allocates rx_cnt slots. Returns 0 or an error, logged. */
+/**
+ * Starts an endpoint without queues: allocates rx_cnt slots and a channel. Returns 0 or an error,
+ * logged.
+ */
 int ib_ud_init(struct ib_ud *ud, struct ib_dev *dev, const struct dev_dgram_attr *attr);
-/** Frees the slots. The queue pair is destroyed before. */
+/** Frees the queues and the slots. All events are acknowledged. */
 void ib_ud_fini(struct ib_ud *ud);
 
 /** Move RESET -> INIT (receives may be posted), then -> RTS. Return 0 or an error, logged. */
 int ib_ud_start(struct ib_ud *ud);
 int ib_ud_run(struct ib_ud *ud);
 
-/** Implements dev_dgram_ops.describe. */
+/** Implement dev_dgram_ops.describe and .wait_fd. */
 int ib_ud_describe(struct dev_dgram *base, struct dev_desc *desc);
+int ib_ud_wait_fd(struct dev_dgram *base);
 
 /**
  * Makes an address handle for the peer and sets ah->id and ah->mtu. Returns 0 or an error, logged.

@@ -17,7 +17,6 @@
 #define DEV_MLX5_M5_BF_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 /** Copies `blocks` (1 to 4) pieces of 64 bytes into the register. */
 void m5_bf_copy(void *reg, const void *wqe, unsigned blocks);

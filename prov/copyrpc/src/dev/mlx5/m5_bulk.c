@@ -54,9 +54,9 @@ static int m5_bulk_start(struct m5_link *link, enum m5_opcode opcode, struct dev
 
 	if (pieces > M5_BULK_PIECES || get->iov_cnt > DEV_GET_IOV_MAX)
 		return -FI_EMSGSIZE;
-	if (link->dead || !m5_bulk_has_room(link, pieces))
+	if (link->ib.dead || !m5_bulk_has_room(link, pieces))
 		return -FI_EAGAIN;
-	if (opcode == M5_OP_READ && link->reads_out == link->reads_max)
+	if (opcode == M5_OP_READ && link->ib.reads_out == link->ib.reads_max)
 		return -FI_EAGAIN;
 	if (!pieces) {
 		get->status = 0;
@@ -69,7 +69,7 @@ static int m5_bulk_start(struct m5_link *link, enum m5_opcode opcode, struct dev
 		m5_bulk_post(link, opcode, get, skip, len, last ? M5_CTRL_SIGNAL : 0);
 	}
 	m5_sparse_put(&link->users, link->sq.last, (uintptr_t)get);
-	link->reads_out += opcode == M5_OP_READ;
+	link->ib.reads_out += opcode == M5_OP_READ;
 	m5_sq_ring(&link->sq);
 	return 0;
 }
@@ -89,14 +89,14 @@ int m5_link_read_consumer(struct dev_link *base, uint64_t *value)
 	struct m5_link *link = (struct m5_link *)base;
 	struct m5_wqe wqe;
 
-	if (link->dead || link->reading || !m5_sq_has_room(&link->sq, 1))
+	if (link->ib.dead || link->ib.reading || !m5_sq_has_room(&link->sq, 1))
 		return -FI_EAGAIN;
 	m5_wqe_begin(&wqe, m5_sq_reserve(&link->sq, 1));
-	m5_wqe_raddr(&wqe, link->peer_word, link->peer_word_rkey);
-	m5_wqe_data(&wqe, (uintptr_t)m5_link_landing(link), sizeof(uint64_t), link->tx_lkey);
+	m5_wqe_raddr(&wqe, link->ib.peer_word, link->ib.peer_word_rkey);
+	m5_wqe_data(&wqe, (uintptr_t)m5_link_landing(link), sizeof(uint64_t), link->ib.tx_lkey);
 	m5_wqe_end(&wqe, link->sq.pi, M5_OP_READ, link->sq.qpn, M5_CTRL_SIGNAL, 0);
 	m5_link_commit(link, 1, M5_CTRL_SIGNAL, M5_USER_WORD);
-	link->reading = true;
+	link->ib.reading = true;
 	m5_sq_ring(&link->sq);
 	return 0;
 }

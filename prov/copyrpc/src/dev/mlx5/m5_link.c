@@ -12,9 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "dev/ib/ib_qp.h"
 #include "dev/mlx5/m5_dv.h"
 #include "dev/mlx5/m5_poll.h"
 #include "util/log.h"
@@ -27,7 +25,7 @@ const struct dev_link_ops m5_link_ops = M5_LINK_OPS_INIT;
 static int m5_link_take_sq(struct m5_link *link)
 {
 	struct mlx5dv_qp dv = { 0 };
-	struct mlx5dv_obj objs = { .qp = { .in = link->qp, .out = &dv } };
+	struct mlx5dv_obj objs = { .qp = { .in = link->ib.qp, .out = &dv } };
 	struct m5_uar *uar;
 	uint64_t *words;
 	int ret;
@@ -49,7 +47,7 @@ static int m5_link_take_sq(struct m5_link *link)
 	}
 	m5_sparse_init(&link->users, words, dv.sq.wqe_cnt);
 	m5_sq_init(&link->sq, dv.sq.buf, dv.sq.wqe_cnt, (uint32_t *)&dv.dbrec[M5_DBR_SEND], uar,
-		   link->qp->qp_num, 0);
+		   link->ib.qp->qp_num, 0);
 	return 0;
 }
 
@@ -61,6 +59,7 @@ static int m5_link_make_qp(struct m5_link *link)
 		.cap = { .max_send_wr = m5_tune.sq_blocks / M5_BLOCKS_PER_WR, .max_send_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 	};
+	struct ibv_qp *qp;
 	int ret;
 
 	link->sq_blocks = 4 * m5_tune.sq_blocks; /* upper limit; the library rounds up */
@@ -68,26 +67,17 @@ static int m5_link_make_qp(struct m5_link *link)
 	if (ret)
 		return ret;
 	attr.send_cq = link->scq->obj;
-	link->qp = ibv_create_qp(link->dev->ib.pd, &attr);
-	if (!link->qp)
+	qp = ibv_create_qp(link->dev->ib.pd, &attr);
+	if (!qp)
 		return ib_dev_refuse(&link->dev->ib, "queue pair");
-	ret = m5_link_take_sq(link);
+	ret = ib_link_init_qp(&link->ib, qp);
+	if (!ret)
+		ret = m5_link_take_sq(link);
 	if (ret)
 		return ret;
 	link->scq->room += link->sq_blocks - (link->sq.mask + 1u);
 	link->sq_blocks = link->sq.mask + 1u;
-	return ib_qp_init(link->qp, &link->dev->ib);
-}
-
-static int m5_link_make_memory(struct m5_link *link, uint64_t rx_len)
-{
-	struct ib_dev *ib = &link->dev->ib;
-	int write = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | ib->relaxed, ret;
-
-	ret = ib_mem_init(&link->rx, ib, rx_len, write);
-	if (!ret)
-		ret = ib_mem_init(&link->word, ib, sizeof(uint64_t), IBV_ACCESS_REMOTE_READ);
-	return ret;
+	return 0;
 }
 
 int m5_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
@@ -99,8 +89,8 @@ int m5_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
 	if (!link)
 		return -FI_ENOMEM;
 	link->dev = dev;
-	util_list_init(&link->cold);
-	ret = m5_link_make_memory(link, rx_len);
+	util_list_init(&link->ib.cold);
+	ret = ib_link_make_memory(&link->ib, &dev->ib, rx_len);
 	if (!ret) {
 		pthread_mutex_lock(&dev->lock);
 		ret = m5_link_make_qp(link);
@@ -110,55 +100,19 @@ int m5_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
 		m5_link_destroy(link);
 		return ret;
 	}
-	link->psn = ib_qp_psn();
-	link->base.ops = &m5_link_ops;
-	link->base.rx_base = link->rx.addr;
-	link->base.rx_len = rx_len;
-	link->base.consumer_word = link->word.addr;
-	*out = &link->base;
-	return 0;
-}
-
-int m5_link_describe(struct dev_link *base, struct dev_desc *desc)
-{
-	struct m5_link *link = (struct m5_link *)base;
-
-	ib_qp_describe(link->qp, &link->dev->ib, link->psn, &link->rx, &link->word, desc);
+	link->ib.base.ops = &m5_link_ops;
+	*out = &link->ib.base;
 	return 0;
 }
 
 int m5_link_connect(struct dev_link *base, const struct dev_desc *desc)
 {
 	struct m5_link *link = (struct m5_link *)base;
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	struct ib_desc peer;
-	int ret;
 
-	ret = ib_desc_decode(desc, &peer);
-	if (!ret)
-		ret = ib_mem_init(&link->tx, &link->dev->ib, page + peer.ring_len,
-				  IBV_ACCESS_LOCAL_WRITE | link->dev->ib.relaxed);
-	if (ret)
-		return ret;
-	link->peer_qpn = peer.qpn;
-	link->peer_ring = peer.ring_addr;
-	link->peer_rkey = peer.ring_rkey;
-	link->peer_word = peer.word_addr;
-	link->peer_word_rkey = peer.word_rkey;
-	link->tx_lkey = link->tx.mr->lkey;
 	link->max_piece = util_pow2_floor(link->dev->ib.port_attr.max_msg_sz | 1);
 	if (link->max_piece > 1u << 30)
 		link->max_piece = 1u << 30;
-	base->tx_base = (uint8_t *)link->tx.addr + page;
-	base->tx_len = peer.ring_len;
-	/* From here on, arrivals are kept for attach. */
-	pthread_mutex_lock(&link->dev->lock);
-	util_list_push_back(&link->dev->waiting, &link->cold);
-	pthread_mutex_unlock(&link->dev->lock);
-	ret = ib_qp_connect(link->qp, &link->dev->ib, link->psn, &peer, &link->reads_max);
-	if (!ret && link->reads_max)
-		base->caps = DEV_CAP_GET | DEV_CAP_PUT;
-	return ret;
+	return ib_link_connect(&link->ib, desc, &link->dev->lock, &link->dev->waiting);
 }
 
 int m5_link_attach(struct dev_link *base)
@@ -168,7 +122,7 @@ int m5_link_attach(struct dev_link *base)
 	int ret;
 
 	m5_dev_defer_destroy(dev);
-	if (link->dead) /* an arrival could not be kept */
+	if (link->ib.dead) /* an arrival could not be kept */
 		return -FI_ENOMEM;
 	ret = ib_qpns_set(&dev->qpns, link->sq.qpn, link);
 	if (ret)
@@ -178,33 +132,28 @@ int m5_link_attach(struct dev_link *base)
 		ib_qpns_clear(&dev->qpns, link->sq.qpn);
 		return ret;
 	}
-	pthread_mutex_lock(&dev->lock);
-	util_list_remove(&link->cold);
-	pthread_mutex_unlock(&dev->lock);
-	if (!ib_early_is_empty(&link->early))
-		util_list_push_back(&dev->early, &link->cold);
-	link->attached = true;
+	ib_link_attached(&link->ib, &dev->lock, &dev->early);
 	link->was_attached = true;
 	return 0;
 }
 
 void m5_link_fail(struct m5_link *link, int err)
 {
-	if (link->err)
+	if (link->ib.err)
 		return;
-	link->dead = true;
-	link->err = err;
-	if (util_list_is_empty(&link->cold))
-		util_list_push_back(&link->dev->early, &link->cold);
+	link->ib.dead = true;
+	link->ib.err = err;
+	if (util_list_is_empty(&link->ib.cold))
+		util_list_push_back(&link->dev->early, &link->ib.cold);
 }
 
 void m5_link_halt(struct m5_link *link)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
-	link->dead = true;
+	link->ib.dead = true;
 	/* Fails only if the device is gone. Then no completion follows either. */
-	if (ibv_modify_qp(link->qp, &attr, IBV_QP_STATE))
+	if (ibv_modify_qp(link->ib.qp, &attr, IBV_QP_STATE))
 		UTIL_INFO(EP_CTRL, "queue pair 0x%06x cannot be reset: %s\n", link->sq.qpn,
 			  strerror(errno));
 }
@@ -221,13 +170,13 @@ void m5_link_detach(struct dev_link *base)
 {
 	struct m5_link *link = (struct m5_link *)base;
 
-	if (!link->attached)
+	if (!link->ib.attached)
 		return;
-	link->attached = false;
+	link->ib.attached = false;
 	m5_link_halt(link);
 	m5_link_forget(link);
 	m5_scq_deactivate(link->dev, link->scq);
-	util_list_remove(&link->cold);
+	util_list_remove(&link->ib.cold);
 }
 
 void m5_link_destroy(struct m5_link *link)
@@ -235,18 +184,15 @@ void m5_link_destroy(struct m5_link *link)
 	struct m5_dev *dev = link->dev;
 
 	pthread_mutex_lock(&dev->lock);
-	if (link->qp && ibv_destroy_qp(link->qp))
+	if (link->ib.qp && ibv_destroy_qp(link->ib.qp))
 		UTIL_WARN(EP_CTRL, "queue pair 0x%06x stays: %s\n", link->sq.qpn, strerror(errno));
 	if (link->sq.uar)
 		m5_reg_put(dev, link->sq.uar);
 	if (link->scq)
 		m5_scq_put(link->scq, link->sq_blocks);
 	pthread_mutex_unlock(&dev->lock);
-	ib_mem_fini(&link->tx);
-	ib_mem_fini(&link->word);
-	ib_mem_fini(&link->rx);
+	ib_link_fini(&link->ib);
 	free(link->users.user);
-	ib_early_fini(&link->early);
 	free(link);
 }
 
@@ -260,8 +206,8 @@ void m5_dev_defer_destroy(struct m5_dev *dev)
 		pthread_mutex_unlock(&dev->lock);
 		if (!it)
 			return;
-		m5_link_forget(UTIL_CONTAINER_OF(it, struct m5_link, cold));
-		m5_link_destroy(UTIL_CONTAINER_OF(it, struct m5_link, cold));
+		m5_link_forget(UTIL_CONTAINER_OF(it, struct m5_link, ib.cold));
+		m5_link_destroy(UTIL_CONTAINER_OF(it, struct m5_link, ib.cold));
 	}
 }
 
@@ -275,7 +221,7 @@ void m5_link_close(struct dev_link *base)
 	}
 	m5_link_halt(link);
 	pthread_mutex_lock(&link->dev->lock);
-	util_list_remove(&link->cold);
-	util_list_push_back(&link->dev->to_free, &link->cold);
+	util_list_remove(&link->ib.cold);
+	util_list_push_back(&link->dev->to_free, &link->ib.cold);
 	pthread_mutex_unlock(&link->dev->lock);
 }

@@ -11,8 +11,7 @@
  * signalled for its room alone (m5_sq.h), M5_USER_WORD for the READ of the peer's consumer word,
  * M5_USER_ACK for a write that reports, a struct dev_get for the last piece of a get or put.
  *
- * A link belongs to the polling thread from attach to detach, to the control thread before and
- * after. Tests: test/unit/dev/mlx5/test_m5_link.c; on the device model test/integ/dev_link.
+ * Tests: test/unit/dev/mlx5/test_m5_link.c; on the device model test/integ/dev_link.
  */
 #ifndef DEV_MLX5_M5_LINK_H
 #define DEV_MLX5_M5_LINK_H
@@ -20,8 +19,7 @@
 #include <rdma/fi_errno.h>
 
 #include "dev/dev.h"
-#include "dev/ib/ib_early.h"
-#include "dev/ib/ib_mem.h"
+#include "dev/ib/ib_link.h"
 #include "dev/mlx5/m5_dev.h"
 #include "dev/mlx5/m5_sq.h"
 #include "dev/mlx5/m5_table.h"
@@ -32,42 +30,21 @@
 #define M5_USER_ACK  2u
 
 struct m5_link {
-	struct dev_link base;
+	struct ib_link ib;
 
 	/* Used by writes. */
 	struct m5_sq sq;
-	uint64_t peer_ring;
-	uint32_t peer_rkey;
-	uint32_t tx_lkey;
-	bool dead;    /* no more posts; DEV_EV_DOWN was given or will be */
-	bool reading; /* a READ of the consumer word is in flight */
-	uint8_t reads_out;
-	uint8_t reads_max;
 	struct m5_sparse users;
-	uint64_t peer_word;
-	uint32_t peer_word_rkey;
 
 	/* Rarely used. */
 	struct m5_dev *dev;
 	struct m5_scq *scq;
-	struct ibv_qp *qp;
 	uint32_t sq_blocks;
-	uint32_t psn;
-	uint32_t peer_qpn;
 	uint64_t max_piece; /* bytes that one WQE of a get or put moves */
-	bool attached;
 	bool was_attached;
-	int err; /* status of the DEV_EV_DOWN to give, after the early immediates; 0: none */
-	struct ib_mem rx;   /* ring that the peer writes */
-	struct ib_mem word; /* a page of its own: all that the peer may read */
-	struct ib_mem tx;   /* a page for the peer's consumer word, then the send ring */
-
-	/* Protected by the device's lock while not attached. */
-	struct util_list cold; /* in m5_dev.waiting, .early or .to_free */
-	struct ib_early early; /* arrivals before attach */
 };
 
-static_assert(offsetof(struct m5_link, base) == 0, "devices embed dev_link first");
+static_assert(offsetof(struct m5_link, ib) == 0, "devices embed dev_link first");
 
 /** Commits a WQE that ended with `flags` and stores its user word. */
 static inline void m5_link_commit(struct m5_link *link, uint16_t bb, uint8_t flags, uint64_t user)
@@ -86,14 +63,14 @@ UTIL_INLINE int m5_link_write(struct dev_link *base, uint64_t off, uint32_t len,
 	struct m5_wqe wqe;
 	uint8_t flags;
 
-	if (UTIL_UNLIKELY(link->dead || !m5_sq_has_room(&link->sq, bb)))
+	if (UTIL_UNLIKELY(link->ib.dead || !m5_sq_has_room(&link->sq, bb)))
 		return -FI_EAGAIN;
 	m5_wqe_begin(&wqe, m5_sq_reserve(&link->sq, bb));
-	m5_wqe_raddr(&wqe, link->peer_ring + off, link->peer_rkey);
+	m5_wqe_raddr(&wqe, link->ib.peer_ring + off, link->ib.peer_rkey);
 	if (is_inline)
 		m5_wqe_inline(&wqe, base->tx_base + off, len);
 	else
-		m5_wqe_data(&wqe, (uintptr_t)base->tx_base + off, len, link->tx_lkey);
+		m5_wqe_data(&wqe, (uintptr_t)base->tx_base + off, len, link->ib.tx_lkey);
 	flags = ack ? M5_CTRL_SIGNAL : m5_sq_signal(&link->sq, bb);
 	m5_wqe_end(&wqe, link->sq.pi, M5_OP_WRITE_IMM, link->sq.qpn, flags, imm);
 	m5_link_commit(link, bb, flags, ack ? M5_USER_ACK : M5_USER_NONE);
@@ -115,14 +92,13 @@ static inline int m5_link_write_imm_ack(struct dev_link *base, uint64_t off, uin
 /** Returns where a READ puts the peer's consumer word. */
 static inline const uint64_t *m5_link_landing(const struct m5_link *link)
 {
-	return link->tx.addr;
+	return link->ib.tx.addr;
 }
 
 /* Other operations of dev_link_ops. */
 int m5_link_read_consumer(struct dev_link *base, uint64_t *value);
 int m5_link_get(struct dev_link *base, struct dev_get *get);
 int m5_link_put(struct dev_link *base, struct dev_get *get);
-int m5_link_describe(struct dev_link *base, struct dev_desc *desc);
 int m5_link_connect(struct dev_link *base, const struct dev_desc *peer);
 int m5_link_attach(struct dev_link *base);
 void m5_link_detach(struct dev_link *base);

@@ -9,19 +9,19 @@ const struct dev_ops m5_dev_ops = M5_DEV_OPS_INIT;
 
 bool m5_poll_early(struct m5_dev *dev, struct dev_event *ev)
 {
-	struct m5_link *link = UTIL_CONTAINER_OF(dev->early.next, struct m5_link, cold);
+	struct m5_link *link = UTIL_CONTAINER_OF(dev->early.next, struct m5_link, ib.cold);
 
-	ev->link = &link->base;
-	if (ib_early_take(&link->early, &ev->imm)) {
+	ev->link = &link->ib.base;
+	if (ib_early_take(&link->ib.early, &ev->imm)) {
 		ev->kind = DEV_EV_IMM;
-		if (ib_early_is_empty(&link->early) && !link->err)
-			util_list_remove(&link->cold);
+		if (ib_early_is_empty(&link->ib.early) && !link->ib.err)
+			util_list_remove(&link->ib.cold);
 		return true;
 	}
-	util_list_remove(&link->cold);
+	util_list_remove(&link->ib.cold);
 	ib_qpns_clear(&dev->qpns, link->sq.qpn);
 	ev->kind = DEV_EV_DOWN;
-	ev->status = link->err;
+	ev->status = link->ib.err;
 	return true;
 }
 
@@ -38,34 +38,21 @@ void m5_dev_event_cold(struct m5_dev *dev)
 /* Keeps an immediate for attach, or halts the link. */
 static void m5_poll_keep(struct m5_link *link, uint32_t imm)
 {
-	if (ib_early_put(&link->early, link->base.rx_len, imm))
+	if (ib_early_put(&link->ib.early, link->ib.base.rx_len, imm))
 		return;
 	UTIL_WARN(EP_CTRL, "%s: qp 0x%06x: no room for early arrivals: connection ended\n",
 		  ib_dev_name(&link->dev->ib), link->sq.qpn);
 	m5_link_halt(link);
 }
 
-static struct m5_link *m5_poll_find_waiting(struct m5_dev *dev, uint32_t qpn)
-{
-	struct util_list *it, *tmp;
-
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->waiting) {
-		struct m5_link *link = UTIL_CONTAINER_OF(it, struct m5_link, cold);
-
-		if (link->sq.qpn == qpn)
-			return link;
-	}
-	return NULL;
-}
-
 void m5_poll_stray(struct m5_dev *dev, uint32_t qpn, uint32_t imm)
 {
-	struct m5_link *link;
+	struct ib_link *link;
 
 	pthread_mutex_lock(&dev->lock);
-	link = m5_poll_find_waiting(dev, qpn);
+	link = ib_link_find(&dev->waiting, qpn);
 	if (link)
-		m5_poll_keep(link, imm);
+		m5_poll_keep((struct m5_link *)link, imm);
 	else
 		dev->stray_cnt++;
 	pthread_mutex_unlock(&dev->lock);
@@ -76,7 +63,7 @@ static void m5_poll_log_error(const struct m5_dev *dev, const struct m5_link *li
 {
 	UTIL_WARN(EP_DATA,
 		  "%s: link 0x%06x to 0x%06x failed: %s (syndrome 0x%02x, vendor 0x%02x): %s\n",
-		  ib_dev_name(&dev->ib), link->sq.qpn, link->peer_qpn, err->name, err->syndrome,
+		  ib_dev_name(&dev->ib), link->sq.qpn, link->ib.peer_qpn, err->name, err->syndrome,
 		  err->vendor, err->advice);
 }
 
@@ -92,10 +79,10 @@ static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, struct d
 	}
 	m5_cqe_err_decode(cqe, &err);
 	m5_poll_log_error(dev, link, &err);
-	link->dead = true;
-	util_list_remove(&link->cold); /* in case an asynchronous event has failed it too */
+	link->ib.dead = true;
+	util_list_remove(&link->ib.cold); /* in case an asynchronous event has failed it too */
 	ib_qpns_clear(&dev->qpns, link->sq.qpn);
-	ev->link = &link->base;
+	ev->link = &link->ib.base;
 	ev->kind = DEV_EV_DOWN;
 	ev->status = err.status;
 	return true;
@@ -125,13 +112,13 @@ static bool m5_poll_ended(struct m5_link *link, const struct m5_cqe *cqe, uint64
 {
 	if (user == M5_USER_NONE)
 		return false;
-	ev->link = &link->base;
+	ev->link = &link->ib.base;
 	if (user == M5_USER_ACK) {
 		ev->kind = DEV_EV_ACK;
 		return true;
 	}
 	if (user == M5_USER_WORD) {
-		link->reading = false;
+		link->ib.reading = false;
 		ev->kind = DEV_EV_READ;
 		ev->value = m5_poll_word(link, cqe);
 		return true;
@@ -140,7 +127,7 @@ static bool m5_poll_ended(struct m5_link *link, const struct m5_cqe *cqe, uint64
 	ev->get = (struct dev_get *)(uintptr_t)user;
 	ev->get->status = 0;
 	if (m5_cqe_wqe_opcode(cqe) == M5_OP_READ)
-		link->reads_out--;
+		link->ib.reads_out--;
 	return true;
 }
 

@@ -2,8 +2,6 @@
 /* Datagram endpoint: open, close, addresses, waiting, rare completions (m5_ud.h). */
 #include "dev/mlx5/m5_ud.h"
 
-#include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "dev/mlx5/m5_cqe_err.h"
@@ -16,19 +14,16 @@ static int m5_ud_make_cq(struct m5_ud *ud, const struct dev_dgram_attr *attr)
 {
 	/* All receives may complete at once, and each block of the send queue may be a WQE. */
 	uint64_t depth = util_pow2_ceil(attr->rx_cnt) + util_pow2_ceil(M5_UD_BB * attr->tx_cnt);
-	int ret = ib_dev_make_chan(&ud->dev->ib, &ud->chan);
 
-	if (ret)
-		return ret;
-	return m5_dev_make_cq(ud->dev, (uint32_t)util_pow2_ceil(depth), ud, ud->chan, &ud->cq_obj,
-			      &ud->cq);
+	return m5_dev_make_cq(ud->dev, (uint32_t)util_pow2_ceil(depth), ud, ud->ib.chan,
+			      &ud->ib.cq_obj, &ud->cq);
 }
 
 static int m5_ud_make_qp(struct m5_ud *ud, const struct dev_dgram_attr *attr)
 {
 	struct ibv_qp_init_attr init = {
-		.send_cq = ud->cq_obj,
-		.recv_cq = ud->cq_obj,
+		.send_cq = ud->ib.cq_obj,
+		.recv_cq = ud->ib.cq_obj,
 		.qp_type = IBV_QPT_UD,
 		.cap = { .max_send_wr = attr->tx_cnt,
 			 .max_send_sge = DEV_DGRAM_PIECES,
@@ -140,21 +135,14 @@ void m5_ud_close(struct dev_dgram *base)
 	struct m5_ud *ud = (struct m5_ud *)base;
 
 	util_list_remove(&ud->ib.in_dev);
-	if (ud->chan && ud->cq_obj)
+	if (ud->ib.cq_obj)
 		m5_ud_disarm(base);
-	if (ud->ib.qp && ibv_destroy_qp(ud->ib.qp))
-		UTIL_WARN(EP_CTRL, "queue pair 0x%06x stays: %s\n", ud->ib.qp->qp_num,
-			  strerror(errno));
+	ib_ud_fini(&ud->ib);
 	if (ud->sq.uar) {
 		pthread_mutex_lock(&ud->dev->lock);
 		m5_reg_put(ud->dev, ud->sq.uar);
 		pthread_mutex_unlock(&ud->dev->lock);
 	}
-	if (ud->cq_obj)
-		ibv_destroy_cq(ud->cq_obj);
-	if (ud->chan)
-		ibv_destroy_comp_channel(ud->chan);
-	ib_ud_fini(&ud->ib);
 	free(ud->users.user);
 	free(ud->rq.recv.user);
 	free(ud);
@@ -256,11 +244,6 @@ bool m5_ud_take_cold(struct m5_ud *ud, const struct m5_cqe *cqe, uint8_t *slot)
 	return true;
 }
 
-int m5_ud_wait_fd(struct dev_dgram *base)
-{
-	return ((struct m5_ud *)base)->chan->fd;
-}
-
 int m5_ud_arm(struct dev_dgram *base)
 {
 	struct m5_ud *ud = (struct m5_ud *)base;
@@ -276,7 +259,7 @@ void m5_ud_disarm(struct dev_dgram *base)
 	struct ibv_cq *obj;
 	void *context;
 
-	while (!ibv_get_cq_event(ud->chan, &obj, &context)) {
+	while (!ibv_get_cq_event(ud->ib.chan, &obj, &context)) {
 		m5_cq_event(&ud->cq);
 		ibv_ack_cq_events(obj, 1);
 	}

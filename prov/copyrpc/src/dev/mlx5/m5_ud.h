@@ -48,8 +48,6 @@ struct m5_ud {
 
 	/* Rarely used. */
 	struct m5_dev *dev;
-	struct ibv_cq *cq_obj;
-	struct ibv_comp_channel *chan;
 };
 
 static_assert(offsetof(struct m5_ud, ib) == 0 && offsetof(struct ib_ud, base) == 0,
@@ -183,7 +181,6 @@ int m5_ud_open(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dg
 void m5_ud_close(struct dev_dgram *dg);
 int m5_ud_resolve(struct dev_dgram *dg, const struct dev_desc *peer, struct dev_dgram_ah **ah);
 void m5_ud_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah);
-int m5_ud_wait_fd(struct dev_dgram *dg);
 int m5_ud_arm(struct dev_dgram *dg);
 void m5_ud_disarm(struct dev_dgram *dg);
 
@@ -195,7 +192,7 @@ void m5_ud_av(struct m5_av *av, const void *made, const struct ib_ud_desc *d);
 		.open = m5_ud_open, .close = m5_ud_close, .describe = ib_ud_describe,              \
 		.resolve = m5_ud_resolve, .forget = m5_ud_forget, .send = m5_ud_send,              \
 		.poll = m5_ud_poll, .is_idle = m5_ud_is_idle, .release = m5_ud_release,            \
-		.wait_fd = m5_ud_wait_fd, .arm = m5_ud_arm, .disarm = m5_ud_disarm,                \
+		.wait_fd = ib_ud_wait_fd, .arm = m5_ud_arm, .disarm = m5_ud_disarm,                \
 	}
 
 /** Operations behind one address, and as a constant for inlining. */

@@ -31,9 +31,9 @@ void vb_bulk_step(const struct dev_get *get, struct vb_cursor *at, size_t len)
 
 static bool vb_bulk_has_room(const struct vb_link *link, bool is_put)
 {
-	if (link->dead || vb_link_sq_room(link) <= link->sq_depth / 2)
+	if (link->ib.dead || vb_link_sq_room(link) <= link->sq_depth / 2)
 		return false;
-	return is_put || link->reads_out + 1u < link->reads_max || !link->reads_out;
+	return is_put || link->ib.reads_out + 1u < link->ib.reads_max || !link->ib.reads_out;
 }
 
 static bool vb_bulk_post(struct vb_link *link, struct vb_op *op, size_t len)
@@ -70,7 +70,7 @@ void vb_bulk_push(struct vb_link *link)
 
 		if (!vb_bulk_post(link, op, len))
 			return;
-		link->reads_out += !op->is_put;
+		link->ib.reads_out += !op->is_put;
 		vb_bulk_step(op->get, &op->posted, len);
 		if (op->posted.pos == op->get->len)
 			link->op_next = vb_bulk_after(link, op);
@@ -92,7 +92,7 @@ struct dev_get *vb_bulk_done(struct vb_link *link)
 	assert(first);
 	op = UTIL_CONTAINER_OF(first, struct vb_op, link);
 	get = op->get;
-	link->reads_out -= !op->is_put;
+	link->ib.reads_out -= !op->is_put;
 	vb_bulk_step(get, &op->done, vb_bulk_piece(get, &op->done, link->dev->tune.chunk_len));
 	if (op->done.pos < get->len)
 		return NULL;
@@ -115,7 +115,7 @@ static int vb_bulk_start(struct vb_link *link, struct dev_get *get, bool is_put)
 	struct vb_op *op;
 
 	assert(get->iov_cnt <= DEV_GET_IOV_MAX);
-	if (link->dead)
+	if (link->ib.dead)
 		return -FI_EAGAIN;
 	if (!get->len) {
 		get->status = 0;

@@ -20,7 +20,6 @@
 #define DEV_VERBS_VB_DEV_H
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "dev/dev.h"
@@ -48,8 +47,8 @@ struct vb_dev {
 	uint32_t wc_cnt; /* number of valid entries in wc[] */
 	uint32_t srq_posted;
 	uint32_t srq_low;       /* refill below this number */
-	struct util_list early; /* attached links with arrivals from before attach: vb_link.cold */
-	struct util_list failing; /* links to end that no completion has ended: vb_link.cold */
+	struct util_list early; /* attached links with arrivals from before attach: ib_link.cold */
+	struct util_list failing; /* links to end that no completion has ended: ib_link.cold */
 	struct ib_async async;
 	struct util_list uds; /* ib_ud.in_dev */
 	struct ibv_wc wc[VB_POLL_BATCH];
@@ -66,7 +65,7 @@ struct vb_dev {
 	uint64_t stray_cnt; /* completions of detached links */
 
 	pthread_mutex_t lock;
-	struct util_list waiting; /* links that are not attached: vb_link.waiting */
+	struct util_list waiting; /* links that are not attached: ib_link.cold */
 	uint32_t link_cnt;
 	uint32_t cq_depth;
 };

@@ -7,14 +7,10 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "dev/ib/ib_desc.h"
 #include "dev/ib/ib_qp.h"
 #include "dev/verbs/vb_poll.h"
 #include "util/log.h"
-
-#define VB_PAGE 4096u
 
 const struct dev_link_ops vb_link_ops = VB_LINK_OPS_INIT;
 
@@ -40,44 +36,21 @@ static int vb_link_make_qp(struct vb_link *link)
 {
 	static const uint32_t sizes[] = { 220, 92, 28, 0 };
 	struct vb_dev *dev = link->dev;
+	struct ibv_qp *qp = NULL;
 
-	for (size_t i = 0; !link->qp && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		link->qp = vb_link_try_qp(dev, sizes[i], &link->inline_max);
-		if (!link->qp && errno != EINVAL)
+	for (size_t i = 0; !qp && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		qp = vb_link_try_qp(dev, sizes[i], &link->inline_max);
+		if (!qp && errno != EINVAL)
 			break;
 	}
-	if (!link->qp) {
-		UTIL_WARN(EP_CTRL, "%s: no queue pair: %s\n", ib_dev_name(&dev->ib),
-			  strerror(errno));
-		return -FI_ENOMEM;
-	}
-	return ib_qp_init(link->qp, &dev->ib);
-}
-
-static int vb_link_make_rx(struct vb_link *link, uint64_t rx_len)
-{
-	struct ib_dev *ib = &link->dev->ib;
-	int ret = ib_mem_init(&link->rx, ib, rx_len,
-			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | ib->relaxed);
-
-	if (ret)
-		return ret;
-	link->base.rx_base = link->rx.addr;
-	link->base.rx_len = rx_len;
-	ret = ib_mem_init(&link->word, ib, VB_PAGE, IBV_ACCESS_REMOTE_READ);
-	if (!ret)
-		link->base.consumer_word = link->word.addr;
-	return ret;
+	return qp ? ib_link_init_qp(&link->ib, qp) : ib_dev_refuse(&dev->ib, "queue pair");
 }
 
 static void vb_link_free(struct vb_link *link)
 {
-	if (link->qp)
-		ibv_destroy_qp(link->qp);
-	ib_mem_fini(&link->tx);
-	ib_mem_fini(&link->word);
-	ib_mem_fini(&link->rx);
-	ib_early_fini(&link->early);
+	if (link->ib.qp)
+		ibv_destroy_qp(link->ib.qp);
+	ib_link_fini(&link->ib);
 	free(link);
 }
 
@@ -87,13 +60,12 @@ static struct vb_link *vb_link_alloc(struct vb_dev *dev)
 
 	if (!link)
 		return NULL;
-	link->base.ops = &vb_link_ops;
+	link->ib.base.ops = &vb_link_ops;
 	link->dev = dev;
 	link->sq_depth = dev->tune.sq_depth;
 	link->signal_interval = dev->tune.signal_interval;
 	util_list_init(&link->ops);
-	util_list_init(&link->cold);
-	util_list_init(&link->waiting);
+	util_list_init(&link->ib.cold);
 	return link;
 }
 
@@ -103,21 +75,18 @@ int vb_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
 	struct vb_link *link;
 	int ret;
 
-	if (!util_is_pow2(rx_len) || rx_len < IB_RING_MIN || rx_len > IB_RING_MAX)
-		return -FI_EINVAL;
 	link = vb_link_alloc(dev);
 	if (!link)
 		return -FI_ENOMEM;
 	ret = vb_dev_add_link(dev);
 	if (ret)
 		goto err_free;
-	ret = vb_link_make_rx(link, rx_len);
+	ret = ib_link_make_memory(&link->ib, &dev->ib, rx_len);
 	if (!ret)
 		ret = vb_link_make_qp(link);
 	if (ret)
 		goto err_remove;
-	link->psn = ib_qp_psn();
-	*out = &link->base;
+	*out = &link->ib.base;
 	return 0;
 
 err_remove:
@@ -127,71 +96,11 @@ err_free:
 	return ret;
 }
 
-int vb_link_describe(struct dev_link *base, struct dev_desc *desc)
-{
-	struct vb_link *link = (struct vb_link *)base;
-
-	ib_qp_describe(link->qp, &link->dev->ib, link->psn, &link->rx, &link->word, desc);
-	return 0;
-}
-
-static int vb_link_make_tx(struct vb_link *link, const struct ib_desc *d)
-{
-	int ret = ib_mem_init(&link->tx, &link->dev->ib, VB_PAGE + d->ring_len,
-			      IBV_ACCESS_LOCAL_WRITE | link->dev->ib.relaxed);
-
-	if (ret)
-		return ret;
-	link->base.tx_base = (uint8_t *)link->tx.addr + VB_PAGE;
-	link->base.tx_len = d->ring_len;
-	link->tx_lkey = link->tx.mr->lkey;
-	link->peer_ring = d->ring_addr;
-	link->peer_rkey = d->ring_rkey;
-	link->peer_word = d->word_addr;
-	link->peer_word_rkey = d->word_rkey;
-	link->peer_qpn = d->qpn;
-	return 0;
-}
-
-static void vb_link_wait(struct vb_link *link)
-{
-	pthread_mutex_lock(&link->dev->lock);
-	util_list_push_back(&link->dev->waiting, &link->waiting);
-	pthread_mutex_unlock(&link->dev->lock);
-}
-
-static void vb_link_wait_end(struct vb_link *link)
-{
-	pthread_mutex_lock(&link->dev->lock);
-	util_list_remove(&link->waiting);
-	pthread_mutex_unlock(&link->dev->lock);
-}
-
 int vb_link_connect(struct dev_link *base, const struct dev_desc *peer)
 {
 	struct vb_link *link = (struct vb_link *)base;
-	struct ib_desc d;
-	int ret;
 
-	assert(!link->tx.addr);
-	ret = ib_desc_decode(peer, &d);
-	if (ret)
-		return ret;
-	ret = vb_link_make_tx(link, &d);
-	if (ret)
-		return ret;
-	vb_link_wait(link); /* the peer may write from here on */
-	ret = ib_qp_connect(link->qp, &link->dev->ib, link->psn, &d, &link->reads_max);
-	if (ret) {
-		vb_link_wait_end(link);
-		ib_mem_fini(&link->tx);
-		base->tx_base = NULL;
-		base->tx_len = 0;
-		return ret;
-	}
-	base->inband_len = 0;
-	base->caps |= DEV_CAP_GET | DEV_CAP_PUT;
-	return 0;
+	return ib_link_connect(&link->ib, peer, &link->dev->lock, &link->dev->waiting);
 }
 
 int vb_link_attach(struct dev_link *base)
@@ -200,44 +109,40 @@ int vb_link_attach(struct dev_link *base)
 	struct vb_dev *dev = link->dev;
 	int ret;
 
-	assert(!link->attached && link->tx.addr);
-	ret = ib_qpns_set(&dev->qpns, link->qp->qp_num, link);
-	if (ret)
-		return ret;
-	vb_link_wait_end(link);
-	link->attached = true;
-	if (!ib_early_is_empty(&link->early) || link->err)
-		util_list_push_back(&dev->early, &link->cold);
-	return 0;
+	assert(!link->ib.attached && link->ib.tx.addr);
+	ret = ib_qpns_set(&dev->qpns, link->ib.qpn, link);
+	if (!ret)
+		ib_link_attached(&link->ib, &dev->lock, &dev->early);
+	return ret;
 }
 
 void vb_link_fail_cold(struct vb_link *link, int err)
 {
 	UTIL_INFO(EP_DATA, "%s: qp 0x%06x takes no more work: %s\n", ib_dev_name(&link->dev->ib),
-		  link->qp->qp_num, strerror(err));
+		  link->ib.qp->qp_num, strerror(err));
 	vb_link_fail(link, -FI_EIO);
 }
 
 void vb_link_fail(struct vb_link *link, int status)
 {
-	link->dead = true;
-	link->err = status;
-	if (!ib_early_is_empty(&link->early))
+	link->ib.dead = true;
+	link->ib.err = status;
+	if (!ib_early_is_empty(&link->ib.early))
 		return; /* early arrivals come first */
-	util_list_remove(&link->cold);
-	util_list_push_back(&link->dev->failing, &link->cold);
+	util_list_remove(&link->ib.cold);
+	util_list_push_back(&link->dev->failing, &link->ib.cold);
 }
 
 void vb_link_kill(struct vb_link *link)
 {
-	link->dead = true;
-	ib_qpns_clear(&link->dev->qpns, link->qp->qp_num);
-	util_list_remove(&link->cold);
-	ib_qp_stop(link->qp);
+	link->ib.dead = true;
+	ib_qpns_clear(&link->dev->qpns, link->ib.qp->qp_num);
+	util_list_remove(&link->ib.cold);
+	ib_qp_stop(link->ib.qp);
 	/* Only without a queue pair is it certain that the device touches no buffer. */
 	if (!util_list_is_empty(&link->ops)) {
-		ibv_destroy_qp(link->qp);
-		link->qp = NULL;
+		ibv_destroy_qp(link->ib.qp);
+		link->ib.qp = NULL;
 		vb_bulk_drop(link);
 	}
 }
@@ -246,11 +151,11 @@ void vb_link_detach(struct dev_link *base)
 {
 	struct vb_link *link = (struct vb_link *)base;
 
-	if (!link->attached)
+	if (!link->ib.attached)
 		return;
-	if (link->qp)
+	if (link->ib.qp)
 		vb_link_kill(link);
-	link->attached = false;
+	link->ib.attached = false;
 }
 
 void vb_link_close(struct dev_link *base)
@@ -258,8 +163,10 @@ void vb_link_close(struct dev_link *base)
 	struct vb_link *link = (struct vb_link *)base;
 	struct vb_dev *dev = link->dev;
 
-	assert(!link->attached);
-	vb_link_wait_end(link);
+	assert(!link->ib.attached);
+	pthread_mutex_lock(&dev->lock);
+	util_list_remove(&link->ib.cold);
+	pthread_mutex_unlock(&dev->lock);
 	vb_link_free(link);
 	vb_dev_remove_link(dev);
 }
@@ -268,23 +175,23 @@ int vb_link_read_consumer(struct dev_link *base, uint64_t *value)
 {
 	struct vb_link *link = (struct vb_link *)base;
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)link->tx.addr,
+		.addr = (uintptr_t)link->ib.tx.addr,
 		.length = sizeof(*value),
-		.lkey = link->tx_lkey,
+		.lkey = link->ib.tx_lkey,
 	};
 	struct ibv_send_wr wr = {
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_READ,
-		.wr.rdma = { .remote_addr = link->peer_word, .rkey = link->peer_word_rkey },
+		.wr.rdma = { .remote_addr = link->ib.peer_word, .rkey = link->ib.peer_word_rkey },
 	};
 
-	assert(!link->reading);
-	if (link->dead || !vb_link_sq_room(link) || link->reads_out >= link->reads_max)
+	assert(!link->ib.reading);
+	if (link->ib.dead || !vb_link_sq_room(link) || link->ib.reads_out >= link->ib.reads_max)
 		return -FI_EAGAIN;
 	if (!vb_link_post(link, &wr, VB_KIND_WORD))
 		return -FI_EAGAIN;
-	link->reading = true;
-	link->reads_out++;
+	link->ib.reading = true;
+	link->ib.reads_out++;
 	return 0;
 }

@@ -10,8 +10,7 @@
  * one that returns an event. A completion of WQE n retires all up to n. The queue is at least twice
  * the interval deep, so a full queue always has a signalled WQE and polling makes room.
  *
- * A link belongs to the polling thread from attach to detach, to the control thread before and
- * after. Tests: test/unit/dev/verbs/test_vb_link.c, on a kernel device test/rxe.
+ * Tests: test/unit/dev/verbs/test_vb_link.c, on a kernel device test/rxe.
  */
 #ifndef DEV_VERBS_VB_LINK_H
 #define DEV_VERBS_VB_LINK_H
@@ -23,8 +22,7 @@
 #include <stdint.h>
 
 #include "dev/dev.h"
-#include "dev/ib/ib_early.h"
-#include "dev/ib/ib_mem.h"
+#include "dev/ib/ib_link.h"
 #include "dev/verbs/vb_dev.h"
 #include "util/bits.h"
 #include "util/list.h"
@@ -41,44 +39,21 @@ enum vb_kind {
 #define VB_KIND_BITS 8u
 
 struct vb_link {
-	struct dev_link base;
+	struct ib_link ib;
 
 	/* Used by writes. */
-	struct ibv_qp *qp;
-	uint64_t peer_ring;
-	uint32_t peer_rkey;
-	uint32_t tx_lkey;
 	uint32_t sq_head; /* number of the next WQE */
 	uint32_t sq_done; /* number of the first WQE not known to have ended */
 	uint32_t sq_depth;
 	uint32_t sq_silent; /* WQEs since the last signalled one */
 	uint32_t signal_interval;
 	uint32_t inline_max;
-	bool dead;    /* no more posts; DEV_EV_DOWN was given or will be */
-	bool reading; /* a READ of the consumer word is in flight */
 
 	/* Bulk transfers, in order. */
-	uint8_t reads_out;
-	uint8_t reads_max;
 	struct util_list ops;  /* open ones: struct vb_op */
 	struct vb_op *op_next; /* first one with pieces still to post, or NULL */
 
-	/* Rarely used. */
 	struct vb_dev *dev;
-	bool attached;
-	int err;               /* status of the DEV_EV_DOWN to give, or 0 */
-	struct util_list cold; /* in vb_dev.early or vb_dev.failing */
-	uint32_t psn;
-	uint32_t peer_qpn;
-	uint64_t peer_word;
-	uint32_t peer_word_rkey;
-	struct ib_mem rx;   /* ring that the peer writes */
-	struct ib_mem word; /* a page of its own: all that the peer may read */
-	struct ib_mem tx;   /* a page for the peer's consumer word, then the send ring */
-
-	/* Protected by the device's lock while not attached. */
-	struct util_list waiting; /* in vb_dev.waiting */
-	struct ib_early early;    /* arrivals before attach */
 };
 
 static inline uint32_t vb_link_sq_room(const struct vb_link *link)
@@ -100,7 +75,7 @@ static inline bool vb_link_post(struct vb_link *link, struct ibv_send_wr *wr, en
 	wr->wr_id = ((uint64_t)link->sq_head << VB_KIND_BITS) | kind;
 	if (kind != VB_KIND_WRITE || link->sq_silent + 1 >= link->signal_interval)
 		wr->send_flags |= IBV_SEND_SIGNALED;
-	err = ibv_post_send(link->qp, wr, &bad);
+	err = ibv_post_send(link->ib.qp, wr, &bad);
 	if (UTIL_UNLIKELY(err)) {
 		vb_link_fail_cold(link, err);
 		return false;
@@ -117,11 +92,11 @@ UTIL_INLINE int vb_link_write(struct dev_link *base, uint64_t off, uint32_t len,
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)base->tx_base + off,
 		.length = len,
-		.lkey = link->tx_lkey,
+		.lkey = link->ib.tx_lkey,
 	};
 	struct ibv_send_wr wr;
 
-	if (UTIL_UNLIKELY(link->dead || !vb_link_sq_room(link)))
+	if (UTIL_UNLIKELY(link->ib.dead || !vb_link_sq_room(link)))
 		return -FI_EAGAIN;
 	wr.next = NULL;
 	wr.sg_list = &sge;
@@ -129,8 +104,8 @@ UTIL_INLINE int vb_link_write(struct dev_link *base, uint64_t off, uint32_t len,
 	wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr.send_flags = len <= link->inline_max ? IBV_SEND_INLINE : 0;
 	wr.imm_data = htonl(imm);
-	wr.wr.rdma.remote_addr = link->peer_ring + off;
-	wr.wr.rdma.rkey = link->peer_rkey;
+	wr.wr.rdma.remote_addr = link->ib.peer_ring + off;
+	wr.wr.rdma.rkey = link->ib.peer_rkey;
 	return vb_link_post(link, &wr, kind) ? 0 : -FI_EAGAIN;
 }
 
@@ -159,7 +134,6 @@ void vb_link_kill(struct vb_link *link);
 int vb_link_read_consumer(struct dev_link *base, uint64_t *value);
 int vb_link_get(struct dev_link *base, struct dev_get *get);
 int vb_link_put(struct dev_link *base, struct dev_get *get);
-int vb_link_describe(struct dev_link *base, struct dev_desc *desc);
 int vb_link_connect(struct dev_link *base, const struct dev_desc *peer);
 int vb_link_attach(struct dev_link *base);
 void vb_link_detach(struct dev_link *base);

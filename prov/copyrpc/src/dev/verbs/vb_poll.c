@@ -11,7 +11,7 @@
 static bool vb_poll_down(struct vb_link *link, int err, struct dev_event *ev)
 {
 	vb_link_kill(link);
-	ev->link = &link->base;
+	ev->link = &link->ib.base;
 	ev->kind = DEV_EV_DOWN;
 	ev->status = err;
 	return true;
@@ -19,47 +19,33 @@ static bool vb_poll_down(struct vb_link *link, int err, struct dev_event *ev)
 
 bool vb_poll_early(struct vb_dev *dev, struct dev_event *ev)
 {
-	struct vb_link *link = UTIL_CONTAINER_OF(dev->early.next, struct vb_link, cold);
+	struct vb_link *link = UTIL_CONTAINER_OF(dev->early.next, struct vb_link, ib.cold);
 
-	if (ib_early_take(&link->early, &ev->imm)) {
-		ev->link = &link->base;
+	if (ib_early_take(&link->ib.early, &ev->imm)) {
+		ev->link = &link->ib.base;
 		ev->kind = DEV_EV_IMM;
 		return true;
 	}
-	util_list_remove(&link->cold);
-	ib_early_fini(&link->early);
-	if (link->err)
-		util_list_push_back(&dev->failing, &link->cold);
+	util_list_remove(&link->ib.cold);
+	ib_early_fini(&link->ib.early);
+	if (link->ib.err)
+		util_list_push_back(&dev->failing, &link->ib.cold);
 	return false;
 }
 
 bool vb_poll_failing(struct vb_dev *dev, struct dev_event *ev)
 {
-	struct vb_link *link = UTIL_CONTAINER_OF(dev->failing.next, struct vb_link, cold);
+	struct vb_link *link = UTIL_CONTAINER_OF(dev->failing.next, struct vb_link, ib.cold);
 
-	return vb_poll_down(link, link->err, ev);
-}
-
-/* Returns the waiting link with this number, or NULL. Under the lock. */
-static struct vb_link *vb_poll_find_waiting(struct vb_dev *dev, uint32_t qpn)
-{
-	struct util_list *it, *tmp;
-
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->waiting) {
-		struct vb_link *link = UTIL_CONTAINER_OF(it, struct vb_link, waiting);
-
-		if (link->qp->qp_num == qpn)
-			return link;
-	}
-	return NULL;
+	return vb_poll_down(link, link->ib.err, ev);
 }
 
 void vb_poll_stray(struct vb_dev *dev, const struct ibv_wc *wc)
 {
-	struct vb_link *link;
+	struct ib_link *link;
 
 	pthread_mutex_lock(&dev->lock);
-	link = vb_poll_find_waiting(dev, wc->qp_num);
+	link = ib_link_find(&dev->waiting, wc->qp_num);
 	if (!link)
 		dev->stray_cnt++;
 	else if (!ib_early_put(&link->early, link->base.rx_len, ntohl(wc->imm_data)))
@@ -70,10 +56,10 @@ void vb_poll_stray(struct vb_dev *dev, const struct ibv_wc *wc)
 /* Records a failed completion of a link not attached yet, or counts one of a detached link. */
 static void vb_poll_fail_stray(struct vb_dev *dev, const struct ibv_wc *wc)
 {
-	struct vb_link *link;
+	struct ib_link *link;
 
 	pthread_mutex_lock(&dev->lock);
-	link = vb_poll_find_waiting(dev, wc->qp_num);
+	link = ib_link_find(&dev->waiting, wc->qp_num);
 	if (link)
 		link->err = ib_wc_errno(wc->status);
 	else
@@ -93,7 +79,7 @@ static bool vb_poll_failed(struct vb_dev *dev, const struct ibv_wc *wc, struct d
 		vb_poll_fail_stray(dev, wc);
 		return false;
 	}
-	ib_wc_log(ib_dev_name(&dev->ib), wc->qp_num, link->peer_qpn, wc->status, wc->vendor_err);
+	ib_wc_log(ib_dev_name(&dev->ib), wc->qp_num, link->ib.peer_qpn, wc->status, wc->vendor_err);
 	return vb_poll_down(link, ib_wc_errno(wc->status), ev);
 }
 
@@ -105,7 +91,7 @@ static bool vb_poll_foreign(struct vb_dev *dev, struct vb_link *link, struct dev
 	if (!link)
 		return false;
 	UTIL_WARN(EP_DATA, "%s: qp 0x%06x: the peer sent an illegal operation: connection ended\n",
-		  ib_dev_name(&dev->ib), link->qp->qp_num);
+		  ib_dev_name(&dev->ib), link->ib.qp->qp_num);
 	return vb_poll_down(link, -FI_EIO, ev);
 }
 
@@ -122,14 +108,15 @@ bool vb_poll_other(struct vb_dev *dev, const struct ibv_wc *wc, struct dev_event
 		dev->stray_cnt++;
 		return false;
 	}
-	ev->link = &link->base;
+	ev->link = &link->ib.base;
 	vb_link_retire(link, (uint32_t)(wc->wr_id >> VB_KIND_BITS));
 	switch ((enum vb_kind)(wc->wr_id & UINT8_MAX)) {
 	case VB_KIND_WORD:
-		link->reading = false;
-		link->reads_out--;
+		link->ib.reading = false;
+		link->ib.reads_out--;
 		ev->kind = DEV_EV_READ;
-		ev->value = le64toh(__atomic_load_n((uint64_t *)link->tx.addr, __ATOMIC_ACQUIRE));
+		ev->value =
+			le64toh(__atomic_load_n((uint64_t *)link->ib.tx.addr, __ATOMIC_ACQUIRE));
 		vb_bulk_push(link);
 		return true;
 	case VB_KIND_BULK:

@@ -67,7 +67,7 @@ static inline bool vb_poll(struct dev *base, struct dev_event *ev)
 				vb_poll_stray(dev, wc);
 				continue;
 			}
-			ev->link = &link->base;
+			ev->link = &link->ib.base;
 			ev->kind = DEV_EV_IMM;
 			ev->imm = ntohl(wc->imm_data);
 			return true;
@@ -81,7 +81,7 @@ static inline bool vb_poll(struct dev *base, struct dev_event *ev)
 	{                                                                                          \
 		.write_imm = vb_link_write_imm, .write_imm_ack = vb_link_write_imm_ack,            \
 		.read_consumer = vb_link_read_consumer, .get = vb_link_get, .put = vb_link_put,    \
-		.describe = vb_link_describe, .connect = vb_link_connect,                          \
+		.describe = ib_link_describe, .connect = vb_link_connect,                          \
 		.attach = vb_link_attach, .detach = vb_link_detach, .close = vb_link_close,        \
 	}
 

@@ -16,7 +16,7 @@ const struct dev_dgram_ops vb_dgram_ops = {
 	.send = vb_ud_send,
 	.poll = vb_ud_poll,
 	.release = vb_ud_release,
-	.wait_fd = vb_ud_wait_fd,
+	.wait_fd = ib_ud_wait_fd,
 	.arm = vb_ud_arm,
 	.disarm = vb_ud_disarm,
 };
@@ -142,7 +142,7 @@ static bool vb_ud_take(struct vb_ud *ud, const struct ibv_wc *wc, struct dev_dgr
 
 static bool vb_ud_fill(struct vb_ud *ud)
 {
-	int cnt = ibv_poll_cq(ud->cq, VB_POLL_BATCH, ud->wc);
+	int cnt = ibv_poll_cq(ud->ib.cq_obj, VB_POLL_BATCH, ud->wc);
 
 	if (UTIL_UNLIKELY(cnt < 0)) {
 		vb_ud_end(ud, IBV_WC_FATAL_ERR, 0);
@@ -180,16 +180,11 @@ void vb_ud_disarm(struct dev_dgram *base)
 	struct ibv_cq *cq;
 	void *context;
 
-	while (!ibv_get_cq_event(ud->chan, &cq, &context))
+	while (!ibv_get_cq_event(ud->ib.chan, &cq, &context))
 		ud->event_cnt++;
 	if (ud->event_cnt)
-		ibv_ack_cq_events(ud->cq, ud->event_cnt);
+		ibv_ack_cq_events(ud->ib.cq_obj, ud->event_cnt);
 	ud->event_cnt = 0;
-}
-
-int vb_ud_wait_fd(struct dev_dgram *base)
-{
-	return ((struct vb_ud *)base)->chan->fd;
 }
 
 int vb_ud_arm(struct dev_dgram *base)
@@ -197,7 +192,7 @@ int vb_ud_arm(struct dev_dgram *base)
 	struct vb_ud *ud = (struct vb_ud *)base;
 
 	vb_ud_disarm(base);
-	if (ibv_req_notify_cq(ud->cq, 0) || ud->ib.status)
+	if (ibv_req_notify_cq(ud->ib.cq_obj, 0) || ud->ib.status)
 		return -FI_EAGAIN; /* the caller polls */
 	return ud->wc_at < ud->wc_cnt || vb_ud_fill(ud) ? -FI_EAGAIN : 0;
 }

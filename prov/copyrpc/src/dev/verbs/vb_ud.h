@@ -41,7 +41,6 @@ struct vb_ud_slot {
 
 struct vb_ud {
 	struct ib_ud ib;
-	struct ibv_cq *cq;
 	uint32_t wc_at; /* index of the next one in wc[] */
 	uint32_t wc_cnt;
 	uint32_t tx_depth;
@@ -57,7 +56,6 @@ struct vb_ud {
 	struct ibv_wc wc[VB_POLL_BATCH];
 
 	/* Rarely used. */
-	struct ibv_comp_channel *chan;
 	uint32_t event_cnt; /* read from the channel, not yet acknowledged */
 	struct vb_dev *dev;
 };
@@ -69,7 +67,6 @@ void vb_ud_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah);
 int vb_ud_send(struct dev_dgram *dg, const struct dev_dgram_out *out, unsigned cnt);
 int vb_ud_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt);
 void vb_ud_release(struct dev_dgram *dg, uint32_t slot);
-int vb_ud_wait_fd(struct dev_dgram *dg);
 int vb_ud_arm(struct dev_dgram *dg);
 void vb_ud_disarm(struct dev_dgram *dg);
 

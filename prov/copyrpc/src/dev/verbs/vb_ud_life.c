@@ -10,13 +10,9 @@
 
 static int vb_ud_make_cq(struct vb_ud *ud, const struct dev_dgram_attr *attr)
 {
-	int ret = ib_dev_make_chan(ud->ib.dev, &ud->chan);
-
-	if (ret)
-		return ret;
-	ud->cq = ibv_create_cq(ud->ib.dev->ctx, (int)(attr->rx_cnt + attr->tx_cnt), NULL, ud->chan,
-			       0);
-	return ud->cq ? 0 : ib_dev_refuse(ud->ib.dev, "datagram completion queue");
+	ud->ib.cq_obj = ibv_create_cq(ud->ib.dev->ctx, (int)(attr->rx_cnt + attr->tx_cnt), NULL,
+				      ud->ib.chan, 0);
+	return ud->ib.cq_obj ? 0 : ib_dev_refuse(ud->ib.dev, "datagram completion queue");
 }
 
 /* Requests inline room for a small datagram, or less if the device refuses. */
@@ -26,8 +22,8 @@ static int vb_ud_make_qp(struct vb_ud *ud, const struct dev_dgram_attr *attr)
 
 	for (size_t i = 0; !ud->ib.qp && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct ibv_qp_init_attr init = {
-			.send_cq = ud->cq,
-			.recv_cq = ud->cq,
+			.send_cq = ud->ib.cq_obj,
+			.recv_cq = ud->ib.cq_obj,
 			.qp_type = IBV_QPT_UD,
 			.cap = { .max_send_wr = attr->tx_cnt,
 				 .max_send_sge = DEV_DGRAM_PIECES,
@@ -121,15 +117,8 @@ void vb_ud_close(struct dev_dgram *base)
 	struct vb_ud *ud = (struct vb_ud *)base;
 
 	util_list_remove(&ud->ib.in_dev);
-	if (ud->cq)
+	if (ud->ib.cq_obj)
 		vb_ud_disarm(base);
-	if (ud->ib.qp && ibv_destroy_qp(ud->ib.qp))
-		UTIL_WARN(EP_CTRL, "queue pair 0x%06x stays: %s\n", ud->ib.qp->qp_num,
-			  strerror(errno));
-	if (ud->cq)
-		ibv_destroy_cq(ud->cq);
-	if (ud->chan)
-		ibv_destroy_comp_channel(ud->chan);
 	ib_ud_fini(&ud->ib);
 	free(ud->slots);
 	free(ud);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Common part of links (ib_link.h). */
+#include "dev/ib/ib_link.h"
+
+#include <rdma/fi_errno.h>
+
+#include "dev/ib/ib_desc.h"
+#include "dev/ib/ib_qp.h"
+#include "util/bits.h"
+
+int ib_link_make_memory(struct ib_link *link, struct ib_dev *dev, uint64_t rx_len)
+{
+	int write = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | dev->relaxed, ret;
+
+	if (!util_is_pow2(rx_len) || rx_len < IB_RING_MIN || rx_len > IB_RING_MAX)
+		return -FI_EINVAL;
+	link->dev = dev;
+	link->psn = ib_qp_psn();
+	ret = ib_mem_init(&link->rx, dev, rx_len, write);
+	if (!ret)
+		ret = ib_mem_init(&link->word, dev, sizeof(uint64_t), IBV_ACCESS_REMOTE_READ);
+	link->base.rx_base = link->rx.addr;
+	link->base.rx_len = rx_len;
+	link->base.consumer_word = link->word.addr;
+	return ret;
+}
+
+void ib_link_fini(struct ib_link *link)
+{
+	ib_mem_fini(&link->tx);
+	ib_mem_fini(&link->word);
+	ib_mem_fini(&link->rx);
+	ib_early_fini(&link->early);
+}
+
+int ib_link_init_qp(struct ib_link *link, struct ibv_qp *qp)
+{
+	link->qp = qp;
+	link->qpn = qp->qp_num;
+	return ib_qp_init(qp, link->dev);
+}
+
+int ib_link_describe(struct dev_link *base, struct dev_desc *desc)
+{
+	struct ib_link *link = (struct ib_link *)base;
+
+	ib_qp_describe(link->qp, link->dev, link->psn, &link->rx, &link->word, desc);
+	return 0;
+}
+
+static int ib_link_make_tx(struct ib_link *link, const struct ib_desc *peer)
+{
+	int ret = ib_mem_init(&link->tx, link->dev, IB_LINK_PAGE + peer->ring_len,
+			      IBV_ACCESS_LOCAL_WRITE | link->dev->relaxed);
+
+	if (ret)
+		return ret;
+	link->base.tx_base = (uint8_t *)link->tx.addr + IB_LINK_PAGE;
+	link->base.tx_len = peer->ring_len;
+	link->tx_lkey = link->tx.mr->lkey;
+	link->peer_ring = peer->ring_addr;
+	link->peer_rkey = peer->ring_rkey;
+	link->peer_word = peer->word_addr;
+	link->peer_word_rkey = peer->word_rkey;
+	link->peer_qpn = peer->qpn;
+	return 0;
+}
+
+int ib_link_connect(struct ib_link *link, const struct dev_desc *desc, pthread_mutex_t *lock,
+		    struct util_list *waiting)
+{
+	struct ib_desc peer;
+	int ret = ib_desc_decode(desc, &peer);
+
+	if (!ret)
+		ret = ib_link_make_tx(link, &peer);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(lock);
+	util_list_push_back(waiting, &link->cold); /* the peer may write from here on */
+	pthread_mutex_unlock(lock);
+	ret = ib_qp_connect(link->qp, link->dev, link->psn, &peer, &link->reads_max);
+	if (!ret && link->reads_max)
+		link->base.caps = DEV_CAP_GET | DEV_CAP_PUT;
+	return ret;
+}
+
+struct ib_link *ib_link_find(struct util_list *waiting, uint32_t qpn)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, waiting) {
+		struct ib_link *link = UTIL_CONTAINER_OF(it, struct ib_link, cold);
+
+		if (link->qpn == qpn)
+			return link;
+	}
+	return NULL;
+}
+
+void ib_link_attached(struct ib_link *link, pthread_mutex_t *lock, struct util_list *early)
+{
+	pthread_mutex_lock(lock);
+	util_list_remove(&link->cold);
+	pthread_mutex_unlock(lock);
+	if (!ib_early_is_empty(&link->early) || link->err)
+		util_list_push_back(early, &link->cold);
+	link->attached = true;
+}
