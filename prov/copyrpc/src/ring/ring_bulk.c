@@ -2,8 +2,6 @@
 /* Transfers beside the ring: see ring_bulk.h. */
 #include "ring/ring_bulk.h"
 
-#include <rdma/fi_errno.h>
-
 #include "ring/ring_transport.h"
 
 /** Deregisters the buffers of `get`. */

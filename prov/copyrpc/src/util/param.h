@@ -13,7 +13,6 @@
 #define UTIL_PARAM_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 struct fi_provider;
 

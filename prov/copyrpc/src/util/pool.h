@@ -11,7 +11,6 @@
 #define UTIL_POOL_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 struct util_pool_item {
 	struct util_pool_item *next;

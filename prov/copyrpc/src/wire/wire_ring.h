@@ -14,7 +14,6 @@
 #define WIRE_WIRE_RING_H
 
 #include <assert.h>
-#include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
 

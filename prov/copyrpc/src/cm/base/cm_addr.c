@@ -3,7 +3,6 @@
 #include "cm/base/cm_addr.h"
 
 #include <arpa/inet.h>
-#include <net/if.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <rdma/fi_errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -2,7 +2,6 @@
 /* Accepted streams and HELLOs at the passive side: see cm_accept.h. */
 #include "cm/conn/cm_accept.h"
 
-#include <errno.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "cm/conn/cm_accept.h"

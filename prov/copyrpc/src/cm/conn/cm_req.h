@@ -33,7 +33,6 @@
 #define CM_REQ_CROSSED_MS  500u
 #define CM_WHY_MAX         320u
 
-struct cm_ep;
 struct cm_peer;
 
 enum cm_req_state {

@@ -21,7 +21,6 @@
 #define CM_MSG_CM_MSG_H
 
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
 
 #define CM_MSG_DATA_MAX 512u /* limit of the application's data in a request, accept or reject */

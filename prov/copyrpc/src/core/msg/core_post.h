@@ -11,8 +11,6 @@
 #ifndef CORE_MSG_CORE_POST_H
 #define CORE_MSG_CORE_POST_H
 
-#include <rdma/fi_errno.h>
-
 #include "core/core_dom.h"
 #include "core/core_peer.h"
 #include "core/msg/core_req.h"

@@ -2,8 +2,6 @@
 /* Shared receive contexts: see core_srx.h. */
 #include "core/msg/core_srx.h"
 
-#include <rdma/fi_errno.h>
-
 #include "core/core_dom.h"
 #include "core/msg/core_msg.h"
 #include "core/msg/core_unexp.h"

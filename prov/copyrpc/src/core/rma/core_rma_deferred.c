@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Bulk accesses, target side: gets in progress and exposures. See core_rma_bulk.h. */
 #include <rdma/fi_domain.h>
-#include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 

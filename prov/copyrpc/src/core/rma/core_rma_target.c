@@ -6,7 +6,6 @@
  * A malformed call ends the connection. A call that the region does not permit gets a reply with an
  * error and has no other effect.
  */
-#include <rdma/fi_errno.h>
 #include <string.h>
 
 #include "core/core_peer.h"

@@ -11,8 +11,6 @@
 #ifndef CORE_RPC_CORE_RPC_POST_H
 #define CORE_RPC_CORE_RPC_POST_H
 
-#include <rdma/fi_errno.h>
-
 #include "core/core_ep.h"
 #include "core/core_peer.h"
 #include "core/rpc/core_rpc.h"

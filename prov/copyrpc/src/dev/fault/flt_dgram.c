@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <rdma/fi_errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>

@@ -25,7 +25,6 @@
 
 #include <assert.h>
 #include <stdalign.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define SHM_LINKS_MAX 4096u /* links of one device */

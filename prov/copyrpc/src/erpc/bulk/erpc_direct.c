@@ -3,7 +3,6 @@
 #include "erpc/bulk/erpc_direct.h"
 
 #include <assert.h>
-#include <rdma/fi_errno.h>
 
 #include "erpc/bulk/erpc_get.h"
 #include "util/bits.h"

@@ -2,7 +2,6 @@
 /* Implements erpc_respond.h. */
 #include "erpc/tx/erpc_respond.h"
 
-#include <rdma/fi_errno.h>
 #include <string.h>
 
 #include "erpc/tx/erpc_kick.h"

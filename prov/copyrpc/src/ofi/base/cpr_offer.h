@@ -14,7 +14,6 @@
 #define OFI_BASE_CPR_OFFER_H
 
 #include <rdma/fabric.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Names of fabric and domain of the rc and ud endpoints: one pair for each protocol. */

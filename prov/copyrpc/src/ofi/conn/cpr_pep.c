@@ -2,7 +2,6 @@
 /* Passive endpoints: see cpr_pep.h. */
 #include "ofi/conn/cpr_pep.h"
 
-#include <netinet/in.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>

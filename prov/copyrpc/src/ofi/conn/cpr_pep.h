@@ -12,7 +12,6 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/socket.h>
 
 struct cm_listener;

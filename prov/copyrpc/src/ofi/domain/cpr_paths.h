@@ -11,7 +11,6 @@
 #define OFI_DOMAIN_CPR_PATHS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "engine/eng_transport.h"
 

@@ -3,7 +3,6 @@
 #include "ofi/info/cpr_info.h"
 
 #include <netdb.h>
-#include <netinet/in.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 /* Wait sets: see cpr_waitset.h. */
 #include "ofi/queue/cpr_waitset.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
 #include <sched.h>

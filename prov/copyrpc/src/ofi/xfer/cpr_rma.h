@@ -6,7 +6,6 @@
 #define OFI_XFER_CPR_RMA_H
 
 #include <rdma/fi_rma.h>
-#include <stdint.h>
 
 struct cpr_ep;
 

@@ -27,7 +27,6 @@
 struct core_atomic;
 struct core_rma;
 struct core_send;
-struct cpr_cntr;
 struct cpr_ep;
 
 /**
