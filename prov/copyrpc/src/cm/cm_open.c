@@ -18,9 +18,7 @@ static int cm_ep_choose_addr(struct cm_ep *cep, const struct sockaddr *addr)
 	struct sockaddr_in any = { .sin_family = AF_INET };
 	int ret = cm_addr_import(addr ? addr : (struct sockaddr *)&any, &cep->addr);
 
-	if (!ret)
-		cm_addr_resolve(&cep->addr);
-	return ret;
+	return ret ? ret : cm_addr_resolve(&cep->addr);
 }
 
 static void cm_ep_init(struct cm_ep *cep)

@@ -73,6 +73,18 @@ static const struct util_param util_param_table[] = {
 	  .offset = UTIL_PARAM_FIELD(device),
 	  .unit = "name or name:port",
 	  .help = "RDMA device to use, a name from ibv_devices; unset: the fastest active port" },
+	{ .name = "IFACE",
+	  .kind = UTIL_PARAM_STR,
+	  .offset = UTIL_PARAM_FIELD(iface),
+	  .unit = "comma-separated list",
+	  .help = "Network interfaces whose addresses are published, best first: names, patterns "
+		  "(ib*), networks (10.1.0.0/16), RDMA devices; ! excludes one, ^ in front all; "
+		  "unset: every one, the fastest first" },
+	{ .name = "PORTS",
+	  .kind = UTIL_PARAM_STR,
+	  .offset = UTIL_PARAM_FIELD(ports),
+	  .unit = "port or first-last",
+	  .help = "Ports for UDP sockets and TCP listeners, for firewalls; unset: any" },
 	{ .name = "GID_INDEX",
 	  .kind = UTIL_PARAM_STR,
 	  .offset = UTIL_PARAM_FIELD(gid_index),

@@ -141,8 +141,8 @@ void cm_guard_fork(void);
 void cm_node_halt(struct cm_node *node);
 
 /**
- * Opens a CM endpoint at `addr` (IPv4 or IPv6). Port 0: any. Wildcard or NULL: the address of the
- * interface of the default route, else loopback. Returns 0, -FI_EADDRINUSE, -FI_EADDRNOTAVAIL,
+ * Opens a CM endpoint at `addr` (IPv4 or IPv6). Port 0: any. Wildcard or NULL: the best address of
+ * this host (util/iface.h). Returns 0, -FI_EADDRINUSE, -FI_EADDRNOTAVAIL,
  * -FI_EMFILE or another error. Up-calls may come before the function returns.
  */
 int cm_ep_open(struct cm_node *node, const struct sockaddr *addr, struct cm_paths paths,

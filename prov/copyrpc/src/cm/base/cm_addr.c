@@ -6,13 +6,9 @@
 #include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-/*
- * Documentation addresses (RFC 5737, RFC 3849): routed by the default route. Nothing is sent there.
- */
-#define CM_ADDR_FAR_IN  0xCB007101u /* 203.0.113.1 */
-#define CM_ADDR_FAR_IN6 "2001:db8::1"
+#include "util/iface.h"
+#include "util/param.h"
 
 static void cm_addr_import_in(const struct sockaddr_in *in, union cm_addr *addr)
 {
@@ -64,6 +60,14 @@ socklen_t cm_addr_len(const union cm_addr *addr)
 uint16_t cm_addr_port(const union cm_addr *addr)
 {
 	return ntohs(addr->sa.sa_family == AF_INET6 ? addr->in6.sin6_port : addr->in.sin_port);
+}
+
+void cm_addr_set_port(union cm_addr *addr, uint16_t port)
+{
+	if (addr->sa.sa_family == AF_INET6)
+		addr->in6.sin6_port = htons(port);
+	else
+		addr->in.sin_port = htons(port);
 }
 
 bool cm_addr_is_equal(const union cm_addr *a, const union cm_addr *b)
@@ -137,53 +141,16 @@ void cm_addr_from_wire(const struct wire_cm_addr *wire, union cm_addr *addr)
 	cm_addr_import(&raw.sa, addr);
 }
 
-/* Finds the local address that a packet to `far` would carry. */
-static int cm_addr_source_towards(const union cm_addr *far, union cm_addr *source)
+int cm_addr_resolve(union cm_addr *addr)
 {
-	int fd = socket(far->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	socklen_t len = sizeof(*source);
-	int ret = -1;
+	uint16_t port = cm_addr_port(addr);
+	struct util_iface best;
 
-	if (fd < 0)
-		return -1;
-	if (!connect(fd, &far->sa, cm_addr_len(far)))
-		ret = getsockname(fd, &source->sa, &len);
-	close(fd);
-	return ret;
-}
-
-static void cm_addr_resolve_in(union cm_addr *addr)
-{
-	union cm_addr far = { .in = { .sin_family = AF_INET, .sin_port = htons(9) } };
-	union cm_addr source;
-
-	far.in.sin_addr.s_addr = htonl(CM_ADDR_FAR_IN);
-	memset(&source, 0, sizeof(source));
-	if (cm_addr_source_towards(&far, &source) || cm_addr_is_wildcard(&source))
-		source.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	addr->in.sin_addr = source.in.sin_addr;
-}
-
-static void cm_addr_resolve_in6(union cm_addr *addr)
-{
-	union cm_addr far = { .in6 = { .sin6_family = AF_INET6, .sin6_port = htons(9) } };
-	union cm_addr source;
-
-	inet_pton(AF_INET6, CM_ADDR_FAR_IN6, &far.in6.sin6_addr);
-	memset(&source, 0, sizeof(source));
-	if (cm_addr_source_towards(&far, &source) || IN6_IS_ADDR_UNSPECIFIED(&source.in6.sin6_addr))
-		source.in6.sin6_addr = in6addr_loopback;
-	addr->in6.sin6_addr = source.in6.sin6_addr;
-	if (IN6_IS_ADDR_LINKLOCAL(&source.in6.sin6_addr))
-		addr->in6.sin6_scope_id = source.in6.sin6_scope_id;
-}
-
-void cm_addr_resolve(union cm_addr *addr)
-{
 	if (!cm_addr_is_wildcard(addr))
-		return;
-	if (addr->sa.sa_family == AF_INET6)
-		cm_addr_resolve_in6(addr);
-	else
-		cm_addr_resolve_in(addr);
+		return 0;
+	if (!util_iface_list(addr->sa.sa_family, util_params.iface, &best, 1))
+		return -FI_EADDRNOTAVAIL;
+	cm_addr_import(&best.addr.sa, addr);
+	cm_addr_set_port(addr, port);
+	return 0;
 }

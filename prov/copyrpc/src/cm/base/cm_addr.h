@@ -4,7 +4,7 @@
  *
  * cm stores addresses without flow information, IPv4 never mapped into IPv6, and an interface index
  * only for IPv6 link-local addresses. Two addresses are equal exactly if their bytes are. Pure,
- * except cm_addr_resolve, which queries the kernel's routes.
+ * except cm_addr_resolve, which looks at the interfaces.
  */
 #ifndef CM_BASE_CM_ADDR_H
 #define CM_BASE_CM_ADDR_H
@@ -30,6 +30,7 @@ void cm_addr_export(const union cm_addr *addr, struct sockaddr_storage *ss);
 
 socklen_t cm_addr_len(const union cm_addr *addr);
 uint16_t cm_addr_port(const union cm_addr *addr);
+void cm_addr_set_port(union cm_addr *addr, uint16_t port);
 bool cm_addr_is_equal(const union cm_addr *a, const union cm_addr *b);
 bool cm_addr_is_wildcard(const union cm_addr *addr);
 
@@ -46,9 +47,9 @@ void cm_addr_to_wire(const union cm_addr *addr, struct wire_cm_addr *wire);
 void cm_addr_from_wire(const struct wire_cm_addr *wire, union cm_addr *addr);
 
 /**
- * Replaces a wildcard by the address of the interface of the default route, or by loopback without
- * one. Sends nothing.
+ * Replaces a wildcard by the best address of this host (util/iface.h). Returns 0, or
+ * -FI_EADDRNOTAVAIL if FI_COPYRPC_IFACE permits none. Sends nothing.
  */
-void cm_addr_resolve(union cm_addr *addr);
+int cm_addr_resolve(union cm_addr *addr);
 
 #endif

@@ -15,6 +15,7 @@
 #include "cm/conn/cm_req.h"
 #include "cm/ep/cm_ep.h"
 #include "util/clock.h"
+#include "util/port.h"
 
 #define CM_UDP_BURST  64 /* packets per event */
 #define CM_UDP_RCVBUF (1 << 20)
@@ -42,11 +43,13 @@ int cm_udp_bind(union cm_addr *addr)
 	if (fd < 0)
 		return -errno;
 	cm_udp_set_options(fd, addr->sa.sa_family);
-	if (!bind(fd, &addr->sa, cm_addr_len(addr)) && !getsockname(fd, &bound.sa, &len)) {
+	ret = util_port_bind(fd, &addr->sa, cm_addr_len(addr));
+	if (!ret && getsockname(fd, &bound.sa, &len))
+		ret = -errno;
+	if (!ret) {
 		cm_addr_import(&bound.sa, addr);
 		return fd;
 	}
-	ret = -errno;
 	close(fd);
 	return ret;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cm/base/cm_mac.h"
+#include "util/port.h"
 
 static int cm_stream_socket(int family)
 {
@@ -19,7 +20,7 @@ static int cm_stream_socket(int family)
 static int cm_stream_bind(int fd, union cm_addr *addr, int backlog)
 {
 	socklen_t len = sizeof(*addr);
-	int one = 1;
+	int one = 1, ret;
 
 	/* Permits binding while connections of an earlier listener linger at this port. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)))
@@ -27,10 +28,10 @@ static int cm_stream_bind(int fd, union cm_addr *addr, int backlog)
 	if (addr->sa.sa_family == AF_INET6 &&
 	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)))
 		return -errno;
-	if (bind(fd, &addr->sa, cm_addr_len(addr)) || listen(fd, backlog) ||
-	    getsockname(fd, &addr->sa, &len))
-		return -errno;
-	return 0;
+	ret = util_port_bind(fd, &addr->sa, cm_addr_len(addr));
+	if (ret)
+		return ret;
+	return listen(fd, backlog) || getsockname(fd, &addr->sa, &len) ? -errno : 0;
 }
 
 int cm_stream_listen(union cm_addr *addr, int backlog)

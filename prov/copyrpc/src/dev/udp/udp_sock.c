@@ -13,6 +13,7 @@
 
 #include "util/log.h"
 #include "util/param.h"
+#include "util/port.h"
 
 #define UDP_BUF_MAX  (4 << 20)
 #define UDP_BUF_WARN (1 << 20) /* smaller receive buffers lose bursts */
@@ -118,7 +119,7 @@ static void udp_sock_offloads(struct udp_sock *sock)
 static int udp_sock_bind(struct udp_sock *sock, const struct sockaddr *local, uint16_t port)
 {
 	socklen_t len = sizeof(sock->local);
-	int one = 1;
+	int one = 1, ret;
 
 	memset(&sock->local, 0, sizeof(sock->local));
 	if (local->sa_family == AF_INET6) {
@@ -130,10 +131,10 @@ static int udp_sock_bind(struct udp_sock *sock, const struct sockaddr *local, ui
 		sock->local.in = *(const struct sockaddr_in *)local;
 		sock->local.in.sin_port = htons(port);
 	}
-	if (bind(sock->fd, &sock->local.sa, udp_addr_len(&sock->local)) ||
-	    getsockname(sock->fd, &sock->local.sa, &len))
-		return -errno;
-	return 0;
+	ret = util_port_bind(sock->fd, &sock->local.sa, udp_addr_len(&sock->local));
+	if (ret)
+		return ret;
+	return getsockname(sock->fd, &sock->local.sa, &len) ? -errno : 0;
 }
 
 int udp_sock_open(struct udp_sock *sock, const struct sockaddr *local, uint16_t port,

@@ -12,6 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util/iface.h"
+#include "util/iface_filter.h"
+#include "util/param.h"
+
 #define CPR_ADDR_NODE_MAX 256
 
 uint32_t cpr_addr_format(int family)
@@ -55,7 +59,7 @@ static bool cpr_addr_is_service(const char *service)
 	return *end || port <= UINT16_MAX;
 }
 
-/* Resolves a name. Among several addresses the first IPv4 one is used, as peers expect. */
+/* Resolves a name. The first address of the family that endpoints have here is used. */
 static int cpr_addr_lookup(const char *node, const char *service, int family, int ai_flags,
 			   struct sockaddr_storage *addr)
 {
@@ -63,14 +67,17 @@ static int cpr_addr_lookup(const char *node, const char *service, int family, in
 				  .ai_socktype = SOCK_DGRAM,
 				  .ai_flags = ai_flags };
 	struct addrinfo *list, *ai, *best = NULL;
+	int usual = util_iface_family(util_params.iface);
 
 	if (!cpr_addr_is_service(service) || getaddrinfo(node, service, &hints, &list))
 		return -FI_ENODATA;
 	for (ai = list; ai; ai = ai->ai_next) {
-		if (ai->ai_family == AF_INET || (!best && ai->ai_family == AF_INET6))
+		if (!best && (ai->ai_family == AF_INET || ai->ai_family == AF_INET6))
 			best = ai;
-		if (ai->ai_family == AF_INET)
+		if (ai->ai_family == usual) {
+			best = ai;
 			break;
+		}
 	}
 	if (best) {
 		memset(addr, 0, sizeof(*addr));
@@ -148,27 +155,6 @@ static void cpr_addr_set_port(struct sockaddr_storage *addr, uint16_t port)
 		((struct sockaddr_in *)addr)->sin_port = htons(port);
 }
 
-/* Writes a documentation address, which only the default route leads to. */
-static void cpr_addr_far(int family, struct sockaddr_storage *addr)
-{
-	memset(addr, 0, sizeof(*addr));
-	addr->ss_family = (sa_family_t)family;
-	if (family == AF_INET6)
-		inet_pton(AF_INET6, "2001:db8::1", &((struct sockaddr_in6 *)addr)->sin6_addr);
-	else
-		inet_pton(AF_INET, "198.51.100.1", &((struct sockaddr_in *)addr)->sin_addr);
-}
-
-static void cpr_addr_loopback(int family, struct sockaddr_storage *addr)
-{
-	memset(addr, 0, sizeof(*addr));
-	addr->ss_family = (sa_family_t)family;
-	if (family == AF_INET6)
-		((struct sockaddr_in6 *)addr)->sin6_addr = in6addr_loopback;
-	else
-		((struct sockaddr_in *)addr)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-}
-
 /*
  * Writes the source address that the routing table picks for `dest`. Connecting a UDP socket
  * selects the source and sends nothing.
@@ -191,19 +177,38 @@ static int cpr_addr_route(int family, struct sockaddr_storage *dest, struct sock
 	return ret;
 }
 
-void cpr_addr_local(int family, const struct sockaddr *dest, struct sockaddr_storage *addr)
+/* Returns whether FI_COPYRPC_IFACE permits the address. */
+static bool cpr_addr_is_permitted(const struct sockaddr_storage *addr)
+{
+	struct util_iface list[UTIL_IFACE_MAX];
+	unsigned cnt = util_iface_list(addr->ss_family, util_params.iface, list, UTIL_IFACE_MAX);
+
+	for (unsigned i = 0; i < cnt; i++)
+		if (util_iface_filter_is_in(&list[i].addr.sa, (const struct sockaddr *)addr,
+					    addr->ss_family == AF_INET6 ? 128 : 32))
+			return true;
+	return false;
+}
+
+int cpr_addr_local(int family, const struct sockaddr *dest, struct sockaddr_storage *addr)
 {
 	struct sockaddr_storage to;
+	struct util_iface best;
 
 	if (dest) {
 		memset(&to, 0, sizeof(to));
 		memcpy(&to, dest, cpr_addr_len(cpr_addr_format(family)));
-	} else {
-		cpr_addr_far(family, &to);
+		if (!cpr_addr_route(family, &to, addr) &&
+		    (!util_params.iface || cpr_addr_is_permitted(addr))) {
+			cpr_addr_set_port(addr, 0);
+			return 0;
+		}
 	}
-	if (cpr_addr_route(family, &to, addr))
-		cpr_addr_loopback(family, addr);
-	cpr_addr_set_port(addr, 0);
+	if (!util_iface_list(family, util_params.iface, &best, 1))
+		return -FI_ENODATA;
+	memset(addr, 0, sizeof(*addr));
+	memcpy(addr, &best.addr, cpr_addr_len(cpr_addr_format(family)));
+	return 0;
 }
 
 bool cpr_addr_is_local(const struct sockaddr *addr)

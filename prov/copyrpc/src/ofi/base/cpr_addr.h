@@ -31,18 +31,19 @@ int cpr_addr_family(uint32_t format);
 size_t cpr_addr_len(uint32_t format);
 
 /**
- * Resolves node and service, as in fi_getinfo(3), to an address of `family` (AF_UNSPEC: IPv4 if
- * there is one). `node` may be "fi_sockaddr_in://host:port" if service is NULL. ai_flags:
+ * Resolves node and service, as in fi_getinfo(3), to an address of `family` (AF_UNSPEC: the
+ * one that endpoints have here, if there is one). `node` may be "fi_sockaddr_in://host:port" if service is NULL. ai_flags:
  * AI_NUMERICHOST, AI_PASSIVE. Returns 0 or -FI_ENODATA.
  */
 int cpr_addr_resolve(const char *node, const char *service, int family, int ai_flags,
 		     struct sockaddr_storage *addr);
 
 /**
- * Writes the local address, port 0, from which packets to `dest` leave. With dest NULL the default
- * route decides; without one the address is loopback.
+ * Writes the local address, port 0, from which packets to `dest` leave. Without dest, without a
+ * route to it, or where FI_COPYRPC_IFACE does not permit that address, the best one of this host
+ * (util/iface.h). Returns 0, or -FI_ENODATA if FI_COPYRPC_IFACE permits none of the family.
  */
-void cpr_addr_local(int family, const struct sockaddr *dest, struct sockaddr_storage *addr);
+int cpr_addr_local(int family, const struct sockaddr *dest, struct sockaddr_storage *addr);
 /** Returns true if an endpoint could be bound there: a wildcard, or an address of this host. */
 bool cpr_addr_is_local(const struct sockaddr *addr);
 

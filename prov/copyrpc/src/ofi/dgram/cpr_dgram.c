@@ -94,12 +94,13 @@ void cpr_dgram_make_concrete(struct sockaddr_storage *local)
 	cm_addr_export(&addr, local);
 }
 
-static void cpr_dgram_local(const struct cpr_ep *ep, struct sockaddr_storage *local)
+static int cpr_dgram_local(const struct cpr_ep *ep, struct sockaddr_storage *local)
 {
 	*local = ep->src;
 	if (!local->ss_family)
-		cpr_addr_local(cpr_addr_family(ep->domain->addr_format), NULL, local);
+		return cpr_addr_local(cpr_addr_family(ep->domain->addr_format), NULL, local);
 	cpr_dgram_make_concrete(local);
+	return 0;
 }
 
 static int cpr_dgram_start(struct cpr_ep *ep)
@@ -114,9 +115,12 @@ static int cpr_dgram_start(struct cpr_ep *ep)
 		.prefix = ep->dgram_prefix,
 		.source = ep->caps & FI_SOURCE,
 	};
+	int ret;
 
 	if (ep->domain->dgram->is_ip) {
-		cpr_dgram_local(ep, &local);
+		ret = cpr_dgram_local(ep, &local);
+		if (ret)
+			return ret;
 		conf.local = (struct sockaddr *)&local;
 	}
 	return dgram_ep_open(dgram_engine_of(ep->domain->main.core.progress), &conf, &ep->dgram);

@@ -55,12 +55,14 @@ void cpr_ep_pick_ops(struct cpr_ep *ep)
 static int cpr_ep_start(struct cpr_ep *ep)
 {
 	int ret = ep->caps & FI_COLLECTIVE ? core_coll_init(&ep->core_ep) : 0;
+	struct sockaddr_storage src = ep->src;
 
 	if (ret)
 		return ret;
+	if (!src.ss_family)
+		src.ss_family = (sa_family_t)cpr_addr_family(ep->domain->addr_format);
 	ep->core_ep.av = ep->av ? ep->av->core : NULL;
-	ret = core_ep_open(&ep->core_ep, ep->dom,
-			   ep->src.ss_family ? (struct sockaddr *)&ep->src : NULL);
+	ret = core_ep_open(&ep->core_ep, ep->dom, (struct sockaddr *)&src);
 	if (ret)
 		core_coll_fini(&ep->core_ep);
 	else

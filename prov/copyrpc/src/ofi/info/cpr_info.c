@@ -13,6 +13,7 @@
 #include "ofi/base/cpr_offer.h"
 #include "ofi/dgram/cpr_dgram.h"
 #include "ofi/info/cpr_attr.h"
+#include "util/iface.h"
 #include "util/log.h"
 #include "util/param.h"
 
@@ -114,13 +115,13 @@ int cpr_info_find_addrs(const char *node, const char *service, uint64_t flags,
 	if (ret)
 		return ret;
 	if (addrs->family == AF_UNSPEC)
-		addrs->family = AF_INET;
+		addrs->family = util_iface_family(util_params.iface);
 	if (cpr_info_is_set(&addrs->src))
 		return cpr_info_check_src(&addrs->src);
-	cpr_addr_local(addrs->family,
-		       cpr_info_is_set(&addrs->dest) ? (struct sockaddr *)&addrs->dest : NULL,
-		       &addrs->src);
-	return 0;
+	return cpr_addr_local(addrs->family,
+			      cpr_info_is_set(&addrs->dest) ? (struct sockaddr *)&addrs->dest
+							    : NULL,
+			      &addrs->src);
 }
 
 static void *cpr_info_dup_addr(const struct sockaddr_storage *addr, size_t len)
