@@ -426,7 +426,7 @@ Test(core_peer, an_eager_message_fits_the_channel_with_its_tag_and_data, .init =
 {
 	static const struct {
 		size_t chan_max;
-		ssize_t eager;
+		size_t eager;
 	} rows[] = { { 16, 0 },      { 17, 1 },      { 1015, 999 },
 		     { 1016, 1000 }, { 1017, 1000 }, { 4096, 1000 } };
 	static struct core_chan chan;
@@ -434,7 +434,7 @@ Test(core_peer, an_eager_message_fits_the_channel_with_its_tag_and_data, .init =
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		chan = (struct core_chan){ .ops = &idle_ops, .eager_max = rows[i].chan_max };
 		core_peer_on_up(&nodes[0].ep, &chan, &unnamed[0].sa, 1);
-		cr_expect_eq(chan.peer->eager_lim, rows[i].eager, "%zu", rows[i].chan_max);
+		cr_expect_eq(chan.peer->eager_end, rows[i].eager + 1, "%zu", rows[i].chan_max);
 		core_peer_on_down(&chan, -FI_ESHUTDOWN);
 	}
 }

@@ -74,6 +74,25 @@ Test(copy, gather_and_scatter_agree_with_flat_memory)
 	cr_assert(ok, "COPYRPC_TEST_SEED=%llu", (unsigned long long)seed);
 }
 
+Test(copy, a_sum_is_bounded_and_no_overflow_hides)
+{
+	const size_t half = SIZE_MAX / 2 + 1;
+	struct iovec iov[3] = { { NULL, half }, { NULL, half }, { NULL, 20 } };
+	size_t len = 7;
+
+	cr_expect(!util_iov_sum(iov, 3, SIZE_MAX, &len), "wraps to 20");
+	cr_expect(!util_iov_sum(iov, 2, SIZE_MAX, &len), "wraps to 0");
+	cr_expect(!util_iov_sum(iov, 1, half - 1, &len));
+	cr_expect_eq(len, 7, "unchanged");
+	cr_expect(util_iov_sum(iov, 1, half, &len));
+	cr_expect_eq(len, half);
+	iov[1].iov_len = half - 1;
+	cr_expect(util_iov_sum(iov, 2, SIZE_MAX, &len));
+	cr_expect_eq(len, SIZE_MAX);
+	cr_expect(util_iov_sum(iov, 0, 0, &len));
+	cr_expect_eq(len, 0);
+}
+
 Test(copy, a_slice_covers_the_same_bytes)
 {
 	struct rng rng = { rng_env("COPYRPC_TEST_SEED", 5) };

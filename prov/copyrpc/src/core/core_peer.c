@@ -33,15 +33,14 @@ static void core_peer_set_state(struct core_peer *peer, enum core_peer_state sta
 
 void core_peer_set_eager(struct core_peer *peer)
 {
-	size_t dom_max = peer->ep->dom->limits.eager_max;
+	size_t dom_max = peer->ep->dom->limits.eager_max, chan_max;
 
-	peer->eager_lim = -1;
+	peer->eager_end = 0;
 	if (peer->state != CORE_PEER_UP || !util_list_is_empty(&peer->tx_queue))
 		return;
 	/* Tag and 64 bits of data are the largest extension of an eager message. */
-	peer->eager_lim = (ssize_t)(peer->chan->eager_max - 16);
-	if ((size_t)peer->eager_lim > dom_max)
-		peer->eager_lim = (ssize_t)dom_max;
+	chan_max = peer->chan->eager_max - 16;
+	peer->eager_end = (chan_max < dom_max ? chan_max : dom_max) + 1;
 }
 
 static struct core_peer *core_peer_new(struct core_ep *ep, const struct sockaddr *addr)
@@ -54,7 +53,6 @@ static struct core_peer *core_peer_new(struct core_ep *ep, const struct sockaddr
 	peer->fi_addr = FI_ADDR_NOTAVAIL;
 	peer->id = ep->next_peer_id++;
 	peer->state = CORE_PEER_IDLE;
-	peer->eager_lim = -1;
 	util_list_init(&peer->tx);
 	util_list_init(&peer->tx_queue);
 	util_list_init(&peer->tx_stream);

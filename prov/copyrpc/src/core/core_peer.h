@@ -37,9 +37,10 @@ enum core_peer_state {
 struct core_peer {
 	struct core_chan *chan; /* NULL unless UP */
 	/*
-	 * Largest message that may be sent eagerly now; -1: not UP, or operations wait in tx_queue.
+	 * Messages with fewer bytes than this may be sent eagerly now; 0: not UP, or operations
+	 * wait in tx_queue.
 	 */
-	ssize_t eager_lim;
+	size_t eager_end;
 	size_t rpc_resp_lim; /* largest maximum response size of a user's call, while UP */
 	struct core_ep *ep;
 	fi_addr_t fi_addr; /* FI_ADDR_NOTAVAIL: unnamed */
@@ -88,7 +89,7 @@ void core_peer_up(struct core_peer *peer, struct core_chan *chan);
 /** Starts a handshake if none is in progress. Returns 0 or -FI_E*. */
 int core_peer_connect(struct core_peer *peer);
 
-/** Recomputes eager_lim after a change of state or queue. */
+/** Recomputes eager_end after a change of state or queue. */
 void core_peer_set_eager(struct core_peer *peer);
 
 /** Ends all open operations of the peer with `err` (-FI_E*) and puts it in `state`. */

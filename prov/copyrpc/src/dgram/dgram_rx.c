@@ -146,9 +146,12 @@ void dgram_rx_poll(struct dgram_ep *ep)
 int dgram_rx_post(struct dgram_ep *ep, const struct dgram_post *p)
 {
 	struct dgram_recv *recv;
+	size_t len;
 
 	if (UTIL_UNLIKELY(ep->err))
 		return ep->err;
+	if (UTIL_UNLIKELY(!util_iov_sum(p->iov, p->iov_cnt, SIZE_MAX, &len)))
+		return -FI_EMSGSIZE;
 	if (UTIL_UNLIKELY(ep->prefix && (!p->iov_cnt || p->iov[0].iov_len < ep->prefix)))
 		return -FI_EINVAL;
 	recv = util_pool_alloc(&ep->recvs);
@@ -158,12 +161,10 @@ int dgram_rx_post(struct dgram_ep *ep, const struct dgram_post *p)
 	recv->flags = p->flags;
 	recv->is_multi = p->flags & FI_MULTI_RECV;
 	recv->used = false;
-	recv->len = 0;
+	recv->len = len;
 	recv->iov_cnt = p->iov_cnt;
-	for (size_t i = 0; i < p->iov_cnt; i++) {
+	for (size_t i = 0; i < p->iov_cnt; i++)
 		recv->iov[i] = p->iov[i];
-		recv->len += p->iov[i].iov_len;
-	}
 	util_list_push_back(&ep->posted, &recv->link);
 	if (UTIL_UNLIKELY(ep->queued_cnt))
 		dgram_rx_deliver_queued(ep);

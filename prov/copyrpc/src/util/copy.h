@@ -9,6 +9,7 @@
 #ifndef UTIL_COPY_H
 #define UTIL_COPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -74,6 +75,24 @@ void util_iov_scatter(const struct iovec *iov, size_t iov_cnt, size_t skip, cons
 size_t util_iov_slice(struct iovec *out, size_t out_max, const struct iovec *iov, size_t iov_cnt,
 		      size_t skip, size_t len);
 
+/**
+ * Adds up the lengths of a vector that a user passed. Returns false if they are more than `max`
+ * together, which no sum that overflows can hide; *len is set otherwise.
+ */
+static inline bool util_iov_sum(const struct iovec *iov, size_t iov_cnt, size_t max, size_t *len)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < iov_cnt; i++) {
+		if (iov[i].iov_len > max - sum)
+			return false;
+		sum += iov[i].iov_len;
+	}
+	*len = sum;
+	return true;
+}
+
+/** Returns the bytes of a vector whose sum util_iov_sum has checked. */
 static inline size_t util_iov_len(const struct iovec *iov, size_t iov_cnt)
 {
 	size_t len = 0;

@@ -111,6 +111,20 @@ Test(cpr_dgram_msg, the_largest_message_arrives_and_one_byte_more_is_refused)
 	cr_expect_eq(memcmp(big_in, big_out, max), 0);
 }
 
+Test(cpr_dgram_msg, vectors_whose_sum_overflows_are_refused)
+{
+	struct iovec iov[2] = { { out, SIZE_MAX - 9 }, { out, 20 } };
+	struct fi_msg msg = { .msg_iov = iov, .iov_count = 2 };
+
+	open_pair((struct ofi_options){ 0 });
+	msg.addr = p.addr[1];
+	cr_expect_eq(fi_sendv(p.ep[0], iov, NULL, 2, p.addr[1], NULL), -FI_EMSGSIZE);
+	cr_expect_eq(fi_sendmsg(p.ep[0], &msg, 0), -FI_EMSGSIZE);
+	cr_expect_eq(fi_sendmsg(p.ep[0], &msg, FI_INJECT), -FI_EMSGSIZE);
+	cr_expect_eq(fi_recvv(p.ep[0], iov, NULL, 2, FI_ADDR_UNSPEC, NULL), -FI_EMSGSIZE);
+	cr_expect_eq(fi_recvmsg(p.ep[0], &msg, 0), -FI_EMSGSIZE);
+}
+
 Test(cpr_dgram_msg, a_message_wakes_a_sleeper)
 {
 	struct fi_cq_tagged_entry e;

@@ -43,4 +43,19 @@ static void expect_arrived(int to, uint64_t kind, uint64_t want_data)
 		cr_expect_eq(arr.data, want_data);
 }
 
+/* Vectors of more than max_msg_size bytes together; the sums of two of them wrap to 20 and to 0. */
+#define HALF (SIZE_MAX / 2 + 1)
+static const struct {
+	size_t cnt;
+	struct iovec iov[3];
+} oversized[] = {
+	{ 1, { { out, HALF } } },
+	{ 2, { { out, HALF / 2 }, { out, HALF / 2 } } },
+	{ 2, { { out, 20 }, { out, HALF - 20 } } },
+	{ 2, { { out, SIZE_MAX - 19 }, { out, 40 } } },
+	{ 2, { { out, HALF }, { out, HALF } } },
+	{ 3, { { out, HALF }, { out, HALF }, { out, 20 } } },
+};
+#define OVERSIZED_CNT (sizeof(oversized) / sizeof(oversized[0]))
+
 #endif

@@ -115,6 +115,41 @@ Test(cpr_msg, bad_arguments_are_refused_at_once)
 	free(buf);
 }
 
+Test(cpr_msg, more_bytes_than_max_msg_size_are_refused_towards_anyone)
+{
+	struct fi_msg msg = { .context = &msg };
+	struct fi_cq_tagged_entry e;
+
+	cr_assert_eq(p.info->ep_attr->max_msg_size, HALF - 1);
+	for (int to = 1; to >= 0; to--) {
+		EXPECT_ARRIVES(to, fi_inject(p.ep[0], out, 20, p.addr[to]), 0);
+		cr_expect_eq(fi_send(p.ep[0], out, HALF, NULL, p.addr[to], NULL), -FI_EMSGSIZE);
+		for (size_t i = 0; i < OVERSIZED_CNT; i++) {
+			msg.msg_iov = oversized[i].iov;
+			msg.iov_count = oversized[i].cnt;
+			msg.addr = p.addr[to];
+			cr_expect_eq(
+				fi_sendv(p.ep[0], msg.msg_iov, NULL, msg.iov_count, msg.addr, NULL),
+				-FI_EMSGSIZE, "row %zu", i);
+			cr_expect_eq(fi_sendmsg(p.ep[0], &msg, 0), -FI_EMSGSIZE, "row %zu", i);
+			cr_expect_eq(fi_sendmsg(p.ep[0], &msg, FI_INJECT), -FI_EMSGSIZE);
+		}
+		cr_expect_eq(fi_cq_read(p.cq[to], &e, 1), -FI_EAGAIN);
+	}
+}
+
+Test(cpr_msg, buffers_of_a_receive_whose_sum_overflows_are_refused)
+{
+	struct iovec iov[2] = { { in, SIZE_MAX }, { in, 1 } };
+	struct fi_msg msg = { .msg_iov = iov, .iov_count = 2, .addr = FI_ADDR_UNSPEC };
+
+	cr_expect_eq(fi_recvv(p.ep[1], iov, NULL, 2, FI_ADDR_UNSPEC, NULL), -FI_EMSGSIZE);
+	cr_expect_eq(fi_recvmsg(p.ep[1], &msg, 0), -FI_EMSGSIZE);
+	cr_assert_eq(fi_recvv(p.ep[1], iov, NULL, 1, FI_ADDR_UNSPEC, in), 0, "as one buffer");
+	cr_assert_eq(OFI_RETRY(&p, fi_inject(p.ep[0], out, 20, p.addr[1])), 0);
+	expect_arrived(1, FI_MSG, 0);
+}
+
 Test(cpr_msg, default_injection_limits_the_length)
 {
 	uint64_t flags = FI_TRANSMIT | FI_INJECT;

@@ -136,6 +136,50 @@ Test(cpr_rma, bad_arguments_are_refused_at_once)
 	cr_expect_eq(fi_write(p.ep[0], local, 1, NULL, 4711, 0, 1, NULL), -FI_EINVAL);
 }
 
+/* The local sums are more than max_msg_size, or wrap to a length that the region would permit. */
+Test(cpr_rma, more_bytes_than_max_msg_size_are_refused_towards_anyone)
+{
+	const size_t half = SIZE_MAX / 2 + 1;
+	const struct iovec rows[][2] = { { { local, half / 2 }, { local, half / 2 } },
+					 { { local, SIZE_MAX - 7 }, { local, 16 } },
+					 { { local, half }, { local, half } } };
+	const uint64_t key = fi_mr_key(mr);
+	struct fi_rma_iov remote = { .key = key };
+	struct fi_msg_rma msg = { .iov_count = 2, .rma_iov = &remote, .rma_iov_count = 1 };
+
+	for (int to = 1; to >= 0; to--) {
+		struct fid_ep *ep = p.ep[0];
+
+		msg.addr = p.addr[to];
+		cr_expect_eq(fi_read(ep, local, half, NULL, msg.addr, 0, key, NULL), -FI_EMSGSIZE);
+		for (size_t i = 0; i < 3; i++) {
+			msg.msg_iov = rows[i];
+			remote.len = rows[i][0].iov_len + rows[i][1].iov_len;
+			cr_expect_eq(fi_writev(ep, rows[i], NULL, 2, msg.addr, 0, key, NULL),
+				     -FI_EMSGSIZE, "row %zu", i);
+			cr_expect_eq(fi_readv(ep, rows[i], NULL, 2, msg.addr, 0, key, NULL),
+				     -FI_EMSGSIZE, "row %zu", i);
+			cr_expect_eq(fi_writemsg(ep, &msg, 0), -FI_EMSGSIZE, "row %zu", i);
+			cr_expect_eq(fi_readmsg(ep, &msg, 0), -FI_EMSGSIZE, "row %zu", i);
+		}
+	}
+}
+
+/* The remote sums wrap to the local length. */
+Test(cpr_rma, remote_buffers_whose_sum_overflows_are_refused)
+{
+	struct iovec iov = { local, 16 };
+	struct fi_rma_iov remote[2] = { { 0, SIZE_MAX - 7, 0xC0FFEE }, { 0, 24, 0xC0FFEE } };
+	struct fi_msg_rma msg = { .msg_iov = &iov,
+				  .iov_count = 1,
+				  .addr = p.addr[1],
+				  .rma_iov = remote,
+				  .rma_iov_count = 2 };
+
+	cr_expect_eq(fi_writemsg(p.ep[0], &msg, 0), -FI_EINVAL);
+	cr_expect_eq(fi_readmsg(p.ep[0], &msg, 0), -FI_EINVAL);
+}
+
 Test(cpr_rma, accesses_that_the_region_forbids_are_failed_completions)
 {
 	static const size_t lens[] = { 8, LEN };

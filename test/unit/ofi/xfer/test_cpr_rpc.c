@@ -142,6 +142,28 @@ Test(cpr_rpc, invalid_arguments_are_refused)
 	cr_assert_eq(fi_copyrpc_flush(rpc, p.ep[0], FI_ADDR_UNSPEC), 0);
 }
 
+Test(cpr_rpc, lengths_that_no_message_has_are_refused)
+{
+	const size_t half = SIZE_MAX / 2 + 1;
+	struct iovec iov[2] = { { resp, half }, { resp, half } };
+	struct fi_copyrpc_msg msg = { .msg_iov = iov, .iov_count = 2 };
+	struct fi_copyrpc_request req;
+	struct fi_cq_tagged_entry entry;
+
+	open_plain();
+	msg.addr = p.addr[1];
+	cr_expect_eq(fi_copyrpc_callmsg(rpc, p.ep[0], &msg, 0), -FI_EMSGSIZE, "unconnected");
+	cr_assert_eq(call("", 0, 0), 0);
+	req = take();
+	cr_expect_eq(fi_copyrpc_replyv(rpc, p.ep[1], &req, iov, 2, 0), -FI_EMSGSIZE);
+	cr_assert_eq(fi_copyrpc_reply(rpc, p.ep[1], &req, NULL, 0, 0), 0);
+	cr_assert_eq(ofi_pair_read(&p, 0, &entry), 1);
+	cr_expect_eq(fi_copyrpc_callmsg(rpc, p.ep[0], &msg, 0), -FI_EMSGSIZE);
+	for (size_t len = half; len; len = len < SIZE_MAX ? SIZE_MAX : 0)
+		cr_expect_eq(fi_copyrpc_call(rpc, p.ep[0], resp, len, resp, 1, p.addr[1], NULL, 0),
+			     -FI_EMSGSIZE);
+}
+
 Test(cpr_rpc, a_response_is_retained_only_with_an_address_in_the_completion)
 {
 	struct ofi_options opts = { .format = FI_CQ_FORMAT_MSG };

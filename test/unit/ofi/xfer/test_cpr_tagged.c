@@ -273,6 +273,27 @@ Test(cpr_tagged, bad_arguments_are_refused_at_once)
 	free(buf);
 }
 
+Test(cpr_tagged, more_bytes_than_max_msg_size_are_refused_towards_anyone)
+{
+	struct iovec two[2] = { { in, SIZE_MAX }, { in, 1 } };
+	struct fi_msg_tagged msg = { .msg_iov = two, .iov_count = 2, .addr = FI_ADDR_UNSPEC };
+
+	cr_expect_eq(fi_trecvv(p.ep[1], two, NULL, 2, FI_ADDR_UNSPEC, 0, 0, NULL), -FI_EMSGSIZE);
+	cr_expect_eq(fi_trecvmsg(p.ep[1], &msg, 0), -FI_EMSGSIZE);
+	cr_expect_eq(fi_trecvmsg(p.ep[1], &msg, FI_CLAIM), -FI_EMSGSIZE);
+	for (int to = 1; to >= 0; to--) {
+		msg.addr = p.addr[to];
+		for (size_t i = 0; i < OVERSIZED_CNT; i++) {
+			msg.msg_iov = oversized[i].iov;
+			msg.iov_count = oversized[i].cnt;
+			cr_expect_eq(fi_tsendv(p.ep[0], msg.msg_iov, NULL, msg.iov_count, msg.addr,
+					       1, NULL),
+				     -FI_EMSGSIZE, "row %zu", i);
+			cr_expect_eq(fi_tsendmsg(p.ep[0], &msg, 0), -FI_EMSGSIZE, "row %zu", i);
+		}
+	}
+}
+
 Test(cpr_tagged, a_message_without_buffers_has_no_bytes)
 {
 	struct fi_msg_tagged msg = { .addr = p.addr[1], .tag = 5 };

@@ -51,8 +51,7 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 	uint32_t op;
 	int ret;
 
-	if (UTIL_UNLIKELY(!peer || (ssize_t)len > peer->eager_lim ||
-			  (flags & CORE_POST_COLD_FLAGS)))
+	if (UTIL_UNLIKELY(!peer || len >= peer->eager_end || (flags & CORE_POST_COLD_FLAGS)))
 		goto cold;
 	op = core_tx_ext(ext, tag, data, flags, tagged);
 	kept = (struct core_post_spill){ buf, len, dest, tag };

@@ -233,7 +233,7 @@ ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s)
 
 	if (UTIL_UNLIKELY(!peer))
 		return -FI_EINVAL;
-	if (UTIL_UNLIKELY((ssize_t)s->len > peer->eager_lim ||
+	if (UTIL_UNLIKELY(s->len >= peer->eager_end ||
 			  (s->flags & (FI_DELIVERY_COMPLETE | FI_FENCE))))
 		return core_tx_enqueue_cold(ep, peer, s);
 	ret = core_tx_send_eager(peer->chan, s);

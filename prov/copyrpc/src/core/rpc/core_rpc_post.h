@@ -50,7 +50,7 @@ UTIL_INLINE ssize_t core_rpc_call_buf(struct core_ep *ep, const void *buf, size_
 	struct core_rpc_call *call = util_pool_first(&ep->rpc.calls);
 	int ret;
 
-	if (UTIL_UNLIKELY(!peer || !call || (ssize_t)len > peer->eager_lim ||
+	if (UTIL_UNLIKELY(!peer || !call || len >= peer->eager_end ||
 			  resp_max > peer->rpc_resp_lim))
 		return core_rpc_call_buf_cold(ep, buf, len, resp, resp_max, dest, context,
 					      comp_flags, flags);

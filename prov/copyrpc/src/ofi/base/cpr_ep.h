@@ -81,7 +81,7 @@ struct cpr_ep {
 	size_t inject_max; /* bytes of an injected send */
 	struct fi_ops_tagged tagged_ops;
 	struct fi_ops_msg msg_ops;
-	size_t rma_end[2];  /* bytes of a read, a write: below this; 0: refused */
+	bool may_rma[2];    /* reads; writes */
 	bool may_atomic[2]; /* base operations; fetch and compare */
 
 	const struct cpr_ep_kind *kind;

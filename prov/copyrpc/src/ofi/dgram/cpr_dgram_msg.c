@@ -11,6 +11,7 @@
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/dgram/cpr_dgram.h"
+#include "util/copy.h"
 
 static_assert(CPR_IOV_LIMIT == DGRAM_IOV_MAX, "equal limits in dgram");
 
@@ -24,8 +25,8 @@ static ssize_t cpr_dgram_tx(struct cpr_ep *ep, struct dgram_send *s)
 
 	if (UTIL_UNLIKELY(s->iov_cnt > DGRAM_IOV_MAX))
 		return -FI_EINVAL;
-	for (size_t i = 0; i < s->iov_cnt; i++)
-		s->len += s->iov[i].iov_len;
+	if (UTIL_UNLIKELY(!util_iov_sum(s->iov, s->iov_cnt, CPR_MSG_MAX, &s->len)))
+		return -FI_EMSGSIZE;
 	if (UTIL_UNLIKELY((s->flags & FI_INJECT) && s->len > ep->inject_max))
 		return -FI_EMSGSIZE;
 	core_dom_lock(ep->dom);

@@ -70,7 +70,7 @@ void cpr_refuse_all(struct cpr_ep *ep)
 {
 	ep->msg_ops = cpr_refuse_msg_ops;
 	ep->tagged_ops = cpr_refuse_tagged_ops;
-	memset(ep->rma_end, 0, sizeof(ep->rma_end));
+	memset(ep->may_rma, 0, sizeof(ep->may_rma));
 	memset(ep->may_atomic, 0, sizeof(ep->may_atomic));
 }
 

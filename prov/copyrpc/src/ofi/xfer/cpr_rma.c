@@ -3,9 +3,9 @@
  * Remote memory access: fi_rma over core. Called by the application through the op table of the
  * endpoint.
  *
- * The calls differ in their parameters only: each fills in a core_rma. cpr_rma_post checks it,
- * takes the domain's lock and passes it to core. Memory descriptors are ignored: no local buffer
- * needs registration.
+ * The calls differ in their parameters only: each fills in a core_rma and adds up its bytes.
+ * cpr_rma_post checks it, takes the domain's lock and passes it to core. Memory descriptors are
+ * ignored: no local buffer needs registration.
  */
 #include "ofi/xfer/cpr_rma.h"
 
@@ -24,33 +24,29 @@ static_assert(CPR_IOV_LIMIT == CORE_RMA_IOV_MAX, "equal limits in core");
 	 FI_DELIVERY_COMPLETE)
 #define CPR_WRITEMSG_FLAGS (CPR_READMSG_FLAGS | FI_INJECT | FI_REMOTE_CQ_DATA)
 
-/*
- * Computes the bytes of both sides. Returns 0, or -FI_EINVAL if they differ or there are too many
- * pieces.
- */
-static int cpr_rma_measure(struct core_rma *r)
+/* Returns true if the remote buffers have `len` bytes together. */
+static bool cpr_rma_covers(const struct core_rma *r, size_t len)
 {
-	size_t remote = 0;
-	int ret = cpr_xfer_check_iov(&r->iov, &r->iov_cnt);
+	for (size_t i = 0; i < r->rma_cnt; i++) {
+		if (r->rma_iov[i].len > len)
+			return false;
+		len -= r->rma_iov[i].len;
+	}
+	return !len;
+}
 
-	if (ret || r->rma_cnt > CPR_IOV_LIMIT)
-		return -FI_EINVAL;
-	for (size_t i = 0; i < r->iov_cnt; i++)
-		r->len += r->iov[i].iov_len;
-	for (size_t i = 0; i < r->rma_cnt; i++)
-		if (__builtin_add_overflow(remote, r->rma_iov[i].len, &remote))
-			return -FI_EINVAL;
-	return remote == r->len ? 0 : -FI_EINVAL;
+/* Adds up the local bytes. Returns 0, -FI_EINVAL for too many pieces, or -FI_EMSGSIZE. */
+UTIL_INLINE int cpr_rma_measure(struct core_rma *r)
+{
+	return cpr_xfer_check_iov(&r->iov, &r->iov_cnt, CPR_MSG_MAX, &r->len);
 }
 
 static ssize_t cpr_rma_post(struct cpr_ep *ep, struct core_rma *r)
 {
-	ssize_t ret = cpr_rma_measure(r);
+	ssize_t ret;
 
-	if (ret)
-		return ret;
-	if (UTIL_UNLIKELY(r->len >= ep->rma_end[r->write]))
-		return ep->rma_end[r->write] ? -FI_EMSGSIZE : cpr_refuse_err(ep);
+	if (UTIL_UNLIKELY(!ep->may_rma[r->write]))
+		return cpr_refuse_err(ep);
 	if (r->write && (r->flags & FI_INJECT) && r->len > ep->inject_max)
 		return -FI_EMSGSIZE;
 	if (r->flags & FI_TRIGGER)
@@ -79,9 +75,11 @@ static ssize_t cpr_rma_one(struct fid_ep *fid, bool write, const struct iovec *i
 			      .data = data,
 			      .context = context,
 			      .flags = ep->tx_flags | extra };
+	int ret = cpr_rma_measure(&r);
 
-	for (size_t i = 0; i < count && i < CPR_IOV_LIMIT; i++)
-		remote.len += iov[i].iov_len;
+	if (UTIL_UNLIKELY(ret))
+		return ret;
+	remote.len = r.len;
 	return cpr_rma_post(ep, &r);
 }
 
@@ -111,7 +109,12 @@ static ssize_t cpr_rma_msg(struct fid_ep *fid, const struct fi_msg_rma *msg, uin
 			      .data = msg->data,
 			      .context = msg->context,
 			      .flags = flags };
+	int ret = cpr_rma_measure(&r);
 
+	if (ret)
+		return ret;
+	if (r.rma_cnt > CPR_IOV_LIMIT || !cpr_rma_covers(&r, r.len))
+		return -FI_EINVAL;
 	return cpr_rma_post(cpr_ep_of(fid), &r);
 }
 
@@ -164,6 +167,7 @@ static ssize_t cpr_rma_inject_any(struct fid_ep *fid, const void *buf, size_t le
 			      .peer = peer,
 			      .iov = &iov,
 			      .iov_cnt = 1,
+			      .len = len,
 			      .rma_iov = &remote,
 			      .rma_cnt = 1,
 			      .data = data,
@@ -199,6 +203,6 @@ struct fi_ops_rma cpr_rma_ops = {
 
 void cpr_rma_pick(struct cpr_ep *ep)
 {
-	ep->rma_end[0] = (ep->caps & FI_RMA) && (ep->caps & FI_READ) ? CPR_MSG_MAX + 1 : 0;
-	ep->rma_end[1] = (ep->caps & FI_RMA) && (ep->caps & FI_WRITE) ? CPR_MSG_MAX + 1 : 0;
+	ep->may_rma[0] = (ep->caps & FI_RMA) && (ep->caps & FI_READ);
+	ep->may_rma[1] = (ep->caps & FI_RMA) && (ep->caps & FI_WRITE);
 }

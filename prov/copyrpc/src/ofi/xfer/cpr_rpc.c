@@ -14,8 +14,8 @@
 #include "ofi/base/cpr_ep.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/queue/cpr_cq.h"
+#include "ofi/xfer/cpr_xfer.h"
 #include "util/bits.h"
-#include "util/copy.h"
 
 #define CPR_RPC_CALL_FLAGS  (FI_MORE | FI_COMPLETION | FI_COPYRPC_RETAIN)
 #define CPR_RPC_REPLY_FLAGS (FI_MORE)
@@ -121,13 +121,12 @@ static ssize_t cpr_rpc_callmsg(struct fid_ep *fid, const struct fi_copyrpc_msg *
 	};
 	ssize_t ret = cpr_rpc_check(ep, msg->resp, msg->resp_len, flags);
 
-	if (!ret && msg->iov_count > CPR_IOV_LIMIT)
-		ret = -FI_EINVAL;
+	if (!ret)
+		ret = cpr_xfer_check_iov(&request.iov, &request.iov_cnt, CPR_MSG_MAX, &request.len);
 	if (!ret)
 		ret = cpr_rpc_enter(ep);
 	if (ret)
 		return ret;
-	request.len = util_iov_len(msg->msg_iov, msg->iov_count);
 	ret = core_rpc_call(ep->core, msg->addr, &request);
 	cpr_rpc_leave(ep, flags);
 	return ret;
@@ -231,16 +230,17 @@ static ssize_t cpr_rpc_replyv(struct fid_ep *fid, const struct fi_copyrpc_reques
 {
 	struct cpr_ep *ep = cpr_ep_of(fid);
 	ssize_t ret;
+	size_t len;
 
 	if (flags & ~CPR_RPC_REPLY_FLAGS)
 		return -FI_EBADFLAGS;
-	if (count > CPR_IOV_LIMIT)
-		return -FI_EINVAL;
-	ret = cpr_rpc_enter(ep);
+	ret = cpr_xfer_check_iov(&iov, &count, CPR_MSG_MAX, &len);
+	if (!ret)
+		ret = cpr_rpc_enter(ep);
 	if (ret)
 		return ret;
-	ret = core_rpc_reply(ep->core, cpr_rpc_handle_of(req), req->handle[1], iov, count,
-			     util_iov_len(iov, count), cpr_rpc_flags(flags));
+	ret = core_rpc_reply(ep->core, cpr_rpc_handle_of(req), req->handle[1], iov, count, len,
+			     cpr_rpc_flags(flags));
 	cpr_rpc_leave(ep, flags);
 	return ret;
 }

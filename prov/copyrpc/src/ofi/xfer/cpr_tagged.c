@@ -34,9 +34,11 @@ static ssize_t cpr_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, voi
 /* Peeks or claims. A claimed message is found by its context; address and tag do not count. */
 static ssize_t cpr_tagged_probe(struct cpr_ep *ep, struct core_recv *recv)
 {
-	ssize_t ret = cpr_xfer_check_iov(&recv->iov, &recv->iov_cnt);
+	ssize_t ret = cpr_xfer_check_recv(recv);
 
-	if (ret || !(recv->flags & (FI_PEEK | FI_CLAIM)))
+	if (ret)
+		return ret;
+	if (!(recv->flags & (FI_PEEK | FI_CLAIM)))
 		return -FI_EINVAL;
 	core_dom_lock(ep->dom);
 	if (recv->flags & FI_PEEK)

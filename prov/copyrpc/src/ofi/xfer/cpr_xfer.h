@@ -17,6 +17,7 @@
 #include "ofi/base/cpr_offer.h"
 #include "ofi/xfer/cpr_trigger.h"
 #include "util/bits.h"
+#include "util/copy.h"
 
 #define CPR_SENDMSG_FLAGS (CPR_TX_OP_FLAGS | FI_REMOTE_CQ_DATA | FI_MORE | FI_FENCE)
 #define CPR_RECVMSG_FLAGS                                                                          \
@@ -125,8 +126,11 @@ UTIL_INLINE ssize_t cpr_xfer_inject(struct cpr_ep *ep, const void *buf, size_t l
 	return cpr_xfer_send_one(ep, buf, len, dest, tag, data, NULL, extra, tagged, true, guarded);
 }
 
-/* Replaces a vector without elements by one empty buffer. Returns 0, or -FI_EINVAL for too many. */
-UTIL_INLINE int cpr_xfer_check_iov(const struct iovec **iov, size_t *cnt)
+/*
+ * Replaces a vector without elements by one empty buffer, and adds up its bytes. Returns 0 and
+ * *len, -FI_EINVAL for more elements than iov_limit, or -FI_EMSGSIZE for more than `max` bytes.
+ */
+UTIL_INLINE int cpr_xfer_check_iov(const struct iovec **iov, size_t *cnt, size_t max, size_t *len)
 {
 	static const struct iovec no_bytes;
 
@@ -136,19 +140,16 @@ UTIL_INLINE int cpr_xfer_check_iov(const struct iovec **iov, size_t *cnt)
 		*iov = &no_bytes;
 		*cnt = 1;
 	}
-	return 0;
+	return util_iov_sum(*iov, *cnt, max, len) ? 0 : -FI_EMSGSIZE;
 }
 
-/** Implements fi_sendv, fi_sendmsg and their tagged variants: `send` is filled in, len is 0. */
+/** Implements fi_sendv, fi_sendmsg and their tagged variants: `send` is filled in but for len. */
 UTIL_INLINE ssize_t cpr_xfer_send_iov(struct cpr_ep *ep, struct core_send *send)
 {
-	int ret = cpr_xfer_check_iov(&send->iov, &send->iov_cnt);
-	size_t i;
+	int ret = cpr_xfer_check_iov(&send->iov, &send->iov_cnt, CPR_MSG_MAX, &send->len);
 
 	if (UTIL_UNLIKELY(ret))
 		return ret;
-	for (i = 0; i < send->iov_cnt; i++)
-		send->len += send->iov[i].iov_len;
 	if (UTIL_UNLIKELY((send->flags & FI_INJECT) && send->len > ep->inject_max))
 		return -FI_EMSGSIZE;
 	if (UTIL_UNLIKELY(send->flags & FI_TRIGGER))
@@ -156,10 +157,21 @@ UTIL_INLINE ssize_t cpr_xfer_send_iov(struct cpr_ep *ep, struct core_send *send)
 	return cpr_xfer_send(ep, send);
 }
 
+/*
+ * Checks the buffers of a receive. Their sum may exceed max_msg_size, as the length of one buffer
+ * may. Returns 0, -FI_EINVAL or -FI_EMSGSIZE.
+ */
+UTIL_INLINE int cpr_xfer_check_recv(struct core_recv *recv)
+{
+	size_t len;
+
+	return cpr_xfer_check_iov(&recv->iov, &recv->iov_cnt, SIZE_MAX, &len);
+}
+
 /** Implements fi_recvv, fi_recvmsg and their tagged variants. */
 UTIL_INLINE ssize_t cpr_xfer_recv_iov(struct cpr_ep *ep, struct core_recv *recv)
 {
-	ssize_t ret = cpr_xfer_check_iov(&recv->iov, &recv->iov_cnt);
+	ssize_t ret = cpr_xfer_check_recv(recv);
 
 	if (UTIL_UNLIKELY(ret))
 		return ret;
