@@ -21,7 +21,7 @@ static inline void core_cntr_add(struct core_cntr *cntr, uint64_t n)
 /**
  * Counters of an endpoint besides those of messages. READ and WRITE count accesses of the endpoint
  * (a fetching atomic is a read). REMOTE_READ and REMOTE_WRITE count accesses of peers to its
- * memory.
+ * memory, in the same way; counters of regions differ (core_access_notify).
  */
 enum core_cntr_rma {
 	CORE_CNTR_READ,

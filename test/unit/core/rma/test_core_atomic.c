@@ -371,7 +371,7 @@ Test(core_atomic, counters_and_remote_data_reach_the_right_endpoint)
 	MUST(cntr[CORE_CNTR_WRITE].value == 1 && cntr[CORE_CNTR_WRITE].errors == 1);
 	MUST(cntr[CORE_CNTR_READ].value == 1 && cntr[CORE_CNTR_READ].errors == 0);
 	MUST(cntr[CORE_CNTR_REMOTE_WRITE].value == 1 && cntr[CORE_CNTR_REMOTE_READ].value == 1);
-	MUST(w.remote_write[1].value == 1 && w.remote_read[1].value == 1);
+	MUST(w.remote_write[1].value == 2 && w.remote_read[1].value == 1);
 	MUST(w.nodes[0].tx_cntr.value == 0 && w.nodes[1].rx_cntr.value == 0);
 	MUST(node_poll(&w.nodes[1], &e, &err) == 1);
 	MUST(e.e.flags == (FI_ATOMIC | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA));
@@ -380,6 +380,47 @@ Test(core_atomic, counters_and_remote_data_reach_the_right_endpoint)
 	MUST(node_poll(&w.nodes[0], &e, &err) == 1 && e.e.op_context == &one);
 	MUST(node_poll(&w.nodes[0], &e, &err) == 1 && e.e.op_context == &old);
 	MUST(node_poll(&w.nodes[0], &e, &err) == -FI_EAVAIL && err.err == FI_EKEYREJECTED);
+	world_close();
+}
+
+/* fi_mr(3): a write event for whatever may modify the region. */
+Test(core_atomic, counters_of_a_region_count_what_reads_and_what_modifies_it)
+{
+	static const struct {
+		enum core_atomic_kind kind;
+		unsigned op;
+		uint64_t reads, writes;
+	} rows[] = {
+		{ CORE_ATOMIC_BASE, FI_SUM, 0, 1 },
+		{ CORE_ATOMIC_BASE, FI_ATOMIC_WRITE, 0, 1 },
+		{ CORE_ATOMIC_FETCH, FI_SUM, 1, 1 },
+		{ CORE_ATOMIC_FETCH, FI_ATOMIC_READ, 1, 0 },
+		{ CORE_ATOMIC_FETCH, FI_ATOMIC_WRITE, 1, 1 },
+		{ CORE_ATOMIC_COMPARE, FI_CSWAP, 1, 1 },
+		{ CORE_ATOMIC_COMPARE, FI_MSWAP, 1, 1 },
+	};
+	uint64_t one = 1, old;
+
+	fake_engine_reset();
+	world_open(FI_REMOTE_READ | FI_REMOTE_WRITE);
+	for (int to = 0; to < 2; to++) {
+		struct core_cntr *read = &w.remote_read[to], *write = &w.remote_write[to];
+
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			*read = *write = (struct core_cntr){ 0 };
+			MUST(!post_u64(0, to, rows[i].kind, rows[i].op, 0, KEY, &one, &one, &old, 0,
+				       &one));
+			nodes_settle(w.nodes, NODES);
+			MUST(read->value == rows[i].reads && write->value == rows[i].writes);
+		}
+		w.mrs[to].remote_write = read;
+		*read = (struct core_cntr){ 0 };
+		MUST(!post_u64(0, to, CORE_ATOMIC_FETCH, FI_SUM, 0, KEY, &one, NULL, &old, 0,
+			       &one));
+		nodes_settle(w.nodes, NODES);
+		MUST(read->value == 1);
+	}
+	w.nodes[0].cq.head = w.nodes[0].cq.tail;
 	world_close();
 }
 

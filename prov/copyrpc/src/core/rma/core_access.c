@@ -134,14 +134,25 @@ int core_access_reach(const struct core_peer *peer, uint64_t key, uint64_t addr,
 				 &target->mr);
 }
 
-void core_access_notify(const struct core_peer *peer, const struct core_mr *mr, uint64_t kind,
-			bool write, size_t len, const struct core_head *head)
+static void core_access_count_region(const struct core_mr *mr, uint64_t rights)
 {
+	struct core_cntr *read = rights & FI_REMOTE_READ ? mr->remote_read : NULL;
+	struct core_cntr *write = rights & FI_REMOTE_WRITE ? mr->remote_write : NULL;
+
+	core_cntr_count(read, 0);
+	if (write != read)
+		core_cntr_count(write, 0);
+}
+
+void core_access_notify(const struct core_peer *peer, const struct core_mr *mr, uint64_t kind,
+			uint64_t rights, size_t len, const struct core_head *head)
+{
+	bool reads = rights & FI_REMOTE_READ;
 	struct core_ep *ep = peer->ep;
 
-	core_cntr_count(ep->rma_cntr[write ? CORE_CNTR_REMOTE_WRITE : CORE_CNTR_REMOTE_READ], 0);
+	core_cntr_count(ep->rma_cntr[reads ? CORE_CNTR_REMOTE_READ : CORE_CNTR_REMOTE_WRITE], 0);
 	if (mr)
-		core_cntr_count(write ? mr->remote_write : mr->remote_read, 0);
+		core_access_count_region(mr, rights);
 	if (head->has_data && ep->rx.cq)
 		core_cq_write(ep->rx.cq, NULL, kind | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, len,
 			      NULL, head->data, 0, peer->fi_addr);

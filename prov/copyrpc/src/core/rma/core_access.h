@@ -96,9 +96,14 @@ int core_access_reach(const struct core_peer *peer, uint64_t key, uint64_t addr,
 		      uint64_t rights, struct core_access_target *target);
 /**
  * Counts an access of a peer after its last call, and writes the completion of remote CQ data.
- * `kind`: FI_RMA or FI_ATOMIC; `len`: bytes of the whole access.
+ * `kind`: FI_RMA or FI_ATOMIC; `rights`: what the access needed (FI_REMOTE_READ, FI_REMOTE_WRITE);
+ * `len`: bytes of the whole access.
+ *
+ * A fetching atomic needs both. Counters of the endpoint count it as a read (fi_endpoint(3)),
+ * counters of the region as what it does to the region: a read and a write (fi_mr(3)). A counter
+ * that is bound for both counts it once.
  */
 void core_access_notify(const struct core_peer *peer, const struct core_mr *mr, uint64_t kind,
-			bool write, size_t len, const struct core_head *head);
+			uint64_t rights, size_t len, const struct core_head *head);
 
 #endif

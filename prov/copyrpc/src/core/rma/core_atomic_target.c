@@ -94,8 +94,8 @@ static void core_atomic_notify(const struct core_atomic_in *in, const struct cor
 	const struct wire_atomic *a = &in->atomic;
 
 	if (a->first + a->count == a->total)
-		core_access_notify(in->chan->peer, in->target.mr, FI_ATOMIC,
-				   a->kind == CORE_ATOMIC_BASE, a->total * in->size, head);
+		core_access_notify(in->chan->peer, in->target.mr, FI_ATOMIC, core_atomic_access(a),
+				   a->total * in->size, head);
 }
 
 enum core_rx_verdict core_atomic_on_call(struct core_chan *chan, struct core_call_ref ref,

@@ -23,7 +23,8 @@ static int core_rma_lookup(struct core_rma_in *in, uint64_t access)
 void core_rma_notify(const struct core_rma_in *in, bool write)
 {
 	if (in->rma.offset + in->rma.len == in->rma.total)
-		core_access_notify(in->chan->peer, in->target.mr, FI_RMA, write, in->rma.total,
+		core_access_notify(in->chan->peer, in->target.mr, FI_RMA,
+				   write ? FI_REMOTE_WRITE : FI_REMOTE_READ, in->rma.total,
 				   &in->head);
 }
 
