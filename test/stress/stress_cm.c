@@ -218,7 +218,7 @@ static void step(struct rng *rng)
 	}
 	pthread_rwlock_rdlock(&end->use);
 	if (what < 500 && to != end)
-		CHECK(!cm_connect(end->cep, (struct sockaddr *)&to->addr));
+		CHECK(!cm_connect(end->cep, (struct sockaddr *)&to->addr, false));
 	else if (what < 550)
 		cm_connect_cancel(end->cep, (struct sockaddr *)&to->addr);
 	else
@@ -252,7 +252,8 @@ static void finish(void)
 		pthread_mutex_unlock(&end->lock);
 		for (int k = 0; k < NODES * ENDS; k++)
 			if (i != k)
-				CHECK(!cm_connect(end->cep, (struct sockaddr *)&ends[k].addr));
+				CHECK(!cm_connect(end->cep, (struct sockaddr *)&ends[k].addr,
+						  false));
 	}
 	for (int i = 0; i < NODES * ENDS; i++) {
 		unsigned answers = 0;

@@ -156,7 +156,7 @@ static void play_round(struct player *p, const struct player *peer, unsigned sel
 	p->called = p->replied = p->asked = false;
 	pthread_barrier_wait(&barrier);
 	if (who == 2 || who == self)
-		CHECK(!eng_connect(p->eep, (const struct sockaddr *)&peer->addr));
+		CHECK(!eng_connect(p->eep, (const struct sockaddr *)&peer->addr, false));
 	run_until(p, false);
 	if (who == 2)
 		pthread_barrier_wait(&barrier);

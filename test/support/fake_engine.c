@@ -64,6 +64,7 @@ static struct util_list fake_world = { &fake_world, &fake_world };
 static uint16_t fake_next_port = 1000;
 static unsigned fake_retained_cnt;
 static unsigned fake_await_cnt;
+static unsigned fake_reconnect_cnt;
 static unsigned fake_get_cnt;
 static int fake_exposed_cnt;
 static uint64_t fake_incarnation = 1;
@@ -79,6 +80,7 @@ void fake_engine_reset(void)
 	};
 	fake_retained_cnt = 0;
 	fake_await_cnt = 0;
+	fake_reconnect_cnt = 0;
 	fake_get_cnt = 0;
 }
 
@@ -355,12 +357,13 @@ static void fake_ep_close(struct core_engine_ep *eep)
 	free(eep);
 }
 
-static int fake_connect(struct core_engine_ep *eep, const struct sockaddr *addr)
+static int fake_connect(struct core_engine_ep *eep, const struct sockaddr *addr, bool was_up)
 {
 	struct fake_connect *c = calloc(1, sizeof(*c));
 
 	memcpy(&c->addr, addr, sizeof(c->addr));
 	c->wait = fake_engine_cfg.lazy_up;
+	fake_reconnect_cnt += was_up;
 	util_list_push_back(&eep->connects, &c->link);
 	return 0;
 }
@@ -553,6 +556,11 @@ unsigned fake_engine_queued(void)
 			cnt += UTIL_CONTAINER_OF(ct, struct fake_chan, link)->in_cnt;
 	}
 	return cnt;
+}
+
+unsigned fake_engine_reconnects(void)
+{
+	return fake_reconnect_cnt;
 }
 
 unsigned fake_engine_awaits(void)

@@ -43,6 +43,9 @@ void fake_engine_kill(struct core_ep *a, struct core_ep *b, int err);
 /** Returns the number of calls of await since the reset. */
 unsigned fake_engine_awaits(void);
 
+/** Returns the number of connects to peers that were up before, since the reset. */
+unsigned fake_engine_reconnects(void);
+
 /** Returns the number of undelivered frames of all channels. */
 unsigned fake_engine_queued(void);
 

@@ -238,7 +238,7 @@ void cm_ends_close(struct cm_node *node, struct cm_end *a, struct cm_end *b)
 
 int cm_end_connect(struct cm_end *end, const struct cm_end *to)
 {
-	return cm_connect(end->cep, (const struct sockaddr *)&to->addr);
+	return cm_connect(end->cep, (const struct sockaddr *)&to->addr, false);
 }
 
 bool cm_end_wait(struct cm_end *end, const unsigned *counter, unsigned cnt, int ms)

@@ -100,11 +100,11 @@ Test(cm_ep, an_address_that_cannot_be_a_peer_is_refused_at_once)
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	cr_assert_eq(cm_end_connect(&a, &a), -FI_EINVAL);
 	cm_test_addr("::1", 9, &to);
-	cr_assert_eq(cm_connect(a.cep, &to.sa), -FI_EINVAL);
+	cr_assert_eq(cm_connect(a.cep, &to.sa, false), -FI_EINVAL);
 	cm_test_addr("127.0.0.1", 0, &to);
-	cr_assert_eq(cm_connect(a.cep, &to.sa), -FI_EINVAL);
+	cr_assert_eq(cm_connect(a.cep, &to.sa, false), -FI_EINVAL);
 	cm_test_addr("0.0.0.0", 9, &to);
-	cr_assert_eq(cm_connect(a.cep, &to.sa), -FI_EINVAL);
+	cr_assert_eq(cm_connect(a.cep, &to.sa, false), -FI_EINVAL);
 	cm_end_close(&a);
 }
 
@@ -154,7 +154,7 @@ Test(cm_ep, no_up_call_follows_a_close_at_any_time)
 		cm_end_open(&c, other, "127.0.0.1", 0);
 		cr_assert(!cm_end_connect(&a, &b));
 		cr_assert(!cm_end_connect(&c, &a));
-		cr_assert(!cm_connect(a.cep, &s.addr.sa));
+		cr_assert(!cm_connect(a.cep, &s.addr.sa, false));
 		for (volatile unsigned k = 0; k < i * 500; k++)
 			;
 		up = a.up;

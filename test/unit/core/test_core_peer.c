@@ -68,6 +68,28 @@ Test(core_peer, an_inject_returns_the_error_of_the_failed_connect, .init = setup
 	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), 0);
 }
 
+Test(core_peer, the_engine_learns_whether_the_peer_was_up_before, .init = setup, .fini = teardown)
+{
+	fake_engine_cfg.connect_err = -FI_ECONNREFUSED;
+	node_send(&nodes[0], 1, out, 8, true, 1, 0, &out);
+	nodes_settle(nodes, 3);
+	fake_engine_cfg.connect_err = 0;
+	node_send(&nodes[0], 1, out, 8, true, 1, 0, NULL);
+	nodes_settle(nodes, 3);
+	cr_expect_eq(fake_engine_reconnects(), 0);
+	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
+	nodes_settle(nodes, 3);
+	node_send(&nodes[0], 1, out, 8, true, 1, 0, NULL);
+	cr_expect_eq(fake_engine_reconnects(), 1);
+	node_send(&nodes[1], 2, out, 8, true, 1, 0, NULL);
+	nodes_settle(nodes, 3);
+	fake_engine_kill(&nodes[1].ep, &nodes[2].ep, -FI_ESHUTDOWN);
+	nodes_settle(nodes, 3);
+	node_send(&nodes[2], 1, out, 8, true, 1, 0, NULL);
+	nodes_settle(nodes, 3);
+	cr_expect_eq(fake_engine_reconnects(), 2, "the other end had connected");
+}
+
 Test(core_peer, an_old_connect_error_is_dropped_when_the_peer_connects, .init = setup,
      .fini = teardown)
 {

@@ -117,7 +117,7 @@ void wholes_until(const int *what)
 
 void wholes_connect(void)
 {
-	cr_assert_eq(eng_connect(wholes[0].eep, (struct sockaddr *)&wholes[1].addr), 0);
+	cr_assert_eq(eng_connect(wholes[0].eep, (struct sockaddr *)&wholes[1].addr, false), 0);
 }
 
 void wholes_meet(const struct eng_transports *first, const struct eng_transports *second)

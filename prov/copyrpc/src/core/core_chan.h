@@ -361,9 +361,10 @@ struct core_engine_ops {
 	/* Closes the endpoint. core closed all its channels before. */
 	void (*ep_close)(struct core_engine_ep *eep);
 	/*
-	 * Starts or joins a handshake. Returns 0 if on_up or on_connect_failed follows, or -FI_E*.
+	 * Starts or joins a handshake. `was_up`: there was a channel to this address before, so a
+	 * refusal means the end of the process and is reported soon. Returns 0 if on_up or on_connect_failed follows, or -FI_E*.
 	 */
-	int (*connect)(struct core_engine_ep *eep, const struct sockaddr *addr);
+	int (*connect)(struct core_engine_ep *eep, const struct sockaddr *addr, bool was_up);
 	/* Gives up the handshake. */
 	void (*connect_cancel)(struct core_engine_ep *eep, const struct sockaddr *addr);
 	/*

@@ -187,7 +187,8 @@ int core_peer_connect(struct core_peer *peer)
 		return 0;
 	if (peer->ep->conn)
 		return core_conn_send_err(peer->ep->conn);
-	ret = engine->connect(peer->ep->eep, (struct sockaddr *)&peer->addr);
+	ret = engine->connect(peer->ep->eep, (struct sockaddr *)&peer->addr,
+			      peer->incarnation != 0);
 	if (!ret)
 		core_peer_set_state(peer, CORE_PEER_CONNECTING);
 	return ret;

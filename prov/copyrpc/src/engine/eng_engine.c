@@ -256,9 +256,9 @@ void eng_ep_close(struct core_engine_ep *eep)
 	free(eep);
 }
 
-int eng_connect(struct core_engine_ep *eep, const struct sockaddr *addr)
+int eng_connect(struct core_engine_ep *eep, const struct sockaddr *addr, bool was_up)
 {
-	return cm_connect(eep->cep, addr);
+	return cm_connect(eep->cep, addr, was_up);
 }
 
 void eng_connect_cancel(struct core_engine_ep *eep, const struct sockaddr *addr)

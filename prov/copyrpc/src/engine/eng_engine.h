@@ -75,7 +75,7 @@ int eng_ep_open(struct core_progress *base, struct core_ep *ep, const struct soc
 		struct core_engine_ep **eep);
 void eng_ep_addr(struct core_engine_ep *eep, struct sockaddr_storage *addr);
 void eng_ep_close(struct core_engine_ep *eep);
-int eng_connect(struct core_engine_ep *eep, const struct sockaddr *addr);
+int eng_connect(struct core_engine_ep *eep, const struct sockaddr *addr, bool was_up);
 void eng_connect_cancel(struct core_engine_ep *eep, const struct sockaddr *addr);
 int eng_connreq(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
 		size_t len);

@@ -73,7 +73,7 @@ struct wire_cm_pkt dgram_peer_await_hello(struct dgram_peer *g)
 {
 	struct wire_cm_pkt req, ack = { .type = WIRE_CM_ACK, .ack.paths = WIRE_CM_PATH_NIC };
 
-	cr_assert(!cm_connect(g->a.cep, &g->s.addr.sa));
+	cr_assert(!cm_connect(g->a.cep, &g->s.addr.sa, false));
 	req = cm_raw_peer_await(&g->s, WIRE_CM_REQ);
 	cr_expect_eq(req.req.paths, WIRE_CM_PATH_NIC);
 	ack.nonce = req.nonce;

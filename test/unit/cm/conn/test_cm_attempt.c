@@ -57,7 +57,7 @@ static void invite(uint64_t features, uint32_t paths)
 
 static void request_raw_peer(void)
 {
-	cr_assert(!cm_connect(a.cep, &s.addr.sa));
+	cr_assert(!cm_connect(a.cep, &s.addr.sa, false));
 }
 
 static void expect_failure(int err, const char *why)
@@ -77,6 +77,17 @@ Test(cm_attempt, an_unreachable_name_twice_in_a_row_means_another_host)
 	invite(0, WIRE_CM_PATH_SHM);
 	expect_failure(-FI_EHOSTUNREACH, "another host or in another network namespace");
 	cr_assert(!a.prepared);
+	tear_down();
+}
+
+Test(cm_attempt, a_peer_that_replied_and_ended_is_refused_long_before_the_timeout)
+{
+	set_up_timeout(1000000);
+	request_raw_peer();
+	invite(0, WIRE_CM_PATH_SHM);
+	cm_raw_peer_close(&s);
+	expect_failure(-FI_ECONNREFUSED, "it has ended");
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	tear_down();
 }
 
@@ -334,7 +345,7 @@ static pid_t fork_other_user(int tell[2], bool asks)
 		if (read(tell[0], &port, sizeof(port)) != sizeof(port))
 			_exit(1);
 		cm_test_addr("127.0.0.1", port, &there);
-		cm_connect(end.cep, &there.sa);
+		cm_connect(end.cep, &there.sa, false);
 		cm_end_wait(&end, &end.failed, 1, CM_TEST_WAIT_MS);
 		result = end.failed && end.failed_err == -FI_EACCES &&
 			 strstr(end.why,
@@ -356,7 +367,7 @@ Test(cm_attempt, another_users_process_is_refused)
 	cr_assert(read(tell[0], &port, sizeof(port)) == sizeof(port));
 	set_up_timeout(0);
 	cm_test_addr("127.0.0.1", port, &there);
-	cr_assert(!cm_connect(a.cep, &there.sa));
+	cr_assert(!cm_connect(a.cep, &there.sa, false));
 	expect_failure(-FI_EACCES, "the peer belongs to user 65534 and this process to user 0");
 	cr_assert(!a.prepared);
 	kill(pid, SIGKILL);

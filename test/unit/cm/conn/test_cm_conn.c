@@ -166,7 +166,7 @@ static void connect_to_port(struct cm_end *end, uint16_t port)
 	union cm_addr addr;
 
 	cm_test_addr("127.0.0.1", port, &addr);
-	cr_assert(!cm_connect(end->cep, &addr.sa));
+	cr_assert(!cm_connect(end->cep, &addr.sa, false));
 }
 
 static uint64_t peer_incarnation(struct cm_end *end)
@@ -251,7 +251,7 @@ Test(cm_conn, a_killed_active_peer_is_a_reset)
 		if (read(go[0], &to, sizeof(to)) != sizeof(to))
 			_exit(1);
 		cm_end_open(&end, cm_test_node(NULL, 0), "127.0.0.1", 0);
-		cm_connect(end.cep, (struct sockaddr *)&to);
+		cm_connect(end.cep, (struct sockaddr *)&to, false);
 		for (;;)
 			pause();
 	}
@@ -289,7 +289,7 @@ static pid_t start_zygote(int addrs[2], int pids[2])
 		if (write(pids[1], &pid, sizeof(pid)) != sizeof(pid) ||
 		    write(pids[1], ss, sizeof(ss[0])) != sizeof(ss[0]))
 			_exit(1);
-		cm_connect(end.cep, (struct sockaddr *)&ss[1]);
+		cm_connect(end.cep, (struct sockaddr *)&ss[1], false);
 		for (;;)
 			pause();
 	}
@@ -320,7 +320,7 @@ Test(cm_conn, peers_killed_at_any_moment_complete_their_requests_and_leak_nothin
 		cr_assert(write(addrs[1], ss, sizeof(ss)) == sizeof(ss));
 		cr_assert(read(pids[0], &pid, sizeof(pid)) == sizeof(pid));
 		cr_assert(read(pids[0], ss, sizeof(ss[0])) == sizeof(ss[0]));
-		cr_assert(!cm_connect(a.cep, (struct sockaddr *)&ss[0]));
+		cr_assert(!cm_connect(a.cep, (struct sockaddr *)&ss[0], false));
 		usleep((useconds_t)rng_below(&rng, 1500));
 		cr_assert(!kill(pid, SIGKILL));
 		cm_end_reap(&a);

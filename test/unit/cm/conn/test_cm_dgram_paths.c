@@ -173,7 +173,7 @@ Test(cm_dgram_paths, a_request_refused_for_access_is_not_retried_on_another_path
 			(struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
 					   { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } },
 			NULL, 0);
-	cr_assert(!cm_connect(g.a.cep, &g.s.addr.sa));
+	cr_assert(!cm_connect(g.a.cep, &g.s.addr.sa, false));
 	req = cm_raw_peer_await(&g.s, WIRE_CM_REQ);
 	ack.nonce = nak.nonce = req.nonce;
 	ack.dst_inc = nak.dst_inc = req.src_inc;

@@ -102,7 +102,7 @@ static void expect_silence(struct cm_end *a, const union cm_addr *to)
 	uint64_t start = util_clock_ns(), ms;
 
 	for (int i = 0; i < 5; i++)
-		cr_assert(!cm_connect(a->cep, &to->sa));
+		cr_assert(!cm_connect(a->cep, &to->sa, false));
 	cr_assert(cm_end_wait(a, &a->failed, 1, CM_TEST_WAIT_MS));
 	ms = (util_clock_ns() - start) / UTIL_NS_PER_MS;
 	cr_assert(ms >= 300, "%d ms", (int)ms);
@@ -164,6 +164,7 @@ Test(cm_req, a_peer_with_another_key_is_a_timeout)
 	cm_node_close(node_c);
 }
 
+/* Requests an address whose process has ended. */
 static void no_process(const char *ip)
 {
 	struct cm_node *node = cm_test_node(NULL, 1000000);
@@ -175,7 +176,7 @@ static void no_process(const char *ip)
 	cm_raw_peer_open(&s, ip, NULL);
 	cm_raw_peer_close(&s); /* frees its port */
 	start = util_clock_ns();
-	cr_assert(!cm_connect(a.cep, &s.addr.sa));
+	cr_assert(!cm_connect(a.cep, &s.addr.sa, true));
 	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
 	ms = (util_clock_ns() - start) / UTIL_NS_PER_MS;
 	cr_assert_eq(a.failed_err, -FI_ECONNREFUSED);
@@ -186,15 +187,66 @@ static void no_process(const char *ip)
 	cm_node_close(node);
 }
 
-Test(cm_req, a_port_without_a_process_is_refused_after_the_grace_ipv4)
+Test(cm_req, a_process_that_has_ended_is_refused_after_the_grace_ipv4)
 {
 	no_process("127.0.0.1");
 }
 
-Test(cm_req, a_port_without_a_process_is_refused_after_the_grace_ipv6)
+Test(cm_req, a_process_that_has_ended_is_refused_after_the_grace_ipv6)
 {
 	cm_test_need_ipv6();
 	no_process("::1");
+}
+
+/* Waits until the address has refused for longer than an ended process may. */
+static void wait_past_the_grace(struct cm_end *a)
+{
+	uint64_t start = util_clock_ns();
+
+	while (util_clock_ns() - start < 2 * CM_REQ_GRACE_MS * UTIL_NS_PER_MS ||
+	       cm_end_stats(a).rx_refused <= CM_REQ_GRACE_TRIES)
+		cm_test_sleep_ms(20);
+}
+
+Test(cm_req, a_process_that_starts_late_is_connected)
+{
+	struct cm_node *node = cm_test_node(NULL, 1000000);
+	struct cm_raw_peer s;
+	struct cm_end a, late;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
+	cm_raw_peer_close(&s); /* frees its port */
+	cr_assert(!cm_connect(a.cep, &s.addr.sa, false));
+	wait_past_the_grace(&a);
+	cr_expect_eq(cm_end_get(&a, &a.failed), 0, "%s", a.why);
+	cm_end_open_at(&late, node, &s.addr);
+	cr_assert(cm_end_wait(&a, &a.requested, 1, CM_TEST_WAIT_MS));
+	cm_end_close(&a);
+	cm_end_close(&late);
+	cm_node_close(node);
+}
+
+Test(cm_req, an_address_where_no_process_starts_is_refused_after_the_peer_timeout)
+{
+	const int timeout_ms = 3 * CM_REQ_GRACE_MS;
+	struct cm_node *node = cm_test_node(NULL, timeout_ms);
+	uint64_t start, ms;
+	struct cm_raw_peer s;
+	struct cm_end a;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
+	cm_raw_peer_close(&s);
+	start = util_clock_ns();
+	cr_assert(!cm_connect(a.cep, &s.addr.sa, false));
+	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	ms = (util_clock_ns() - start) / UTIL_NS_PER_MS;
+	cr_expect_eq(a.failed_err, -FI_ECONNREFUSED);
+	cr_expect(ms >= (unsigned)timeout_ms, "%d ms", (int)ms);
+	cr_expect(strstr(a.why, "FI_COPYRPC_PEER_TIMEOUT"), "%s", a.why);
+	cm_end_close(&a);
+	cm_node_close(node);
 }
 
 /* The error may belong to another socket, or the peer may be starting. */
@@ -208,7 +260,7 @@ Test(cm_req, one_icmp_error_does_not_fail_a_request)
 
 	node = cm_ends_open(1000000, &a, NULL);
 	cm_raw_peer_open(&s, "127.0.0.1", NULL);
-	cr_assert(!cm_connect(a.cep, &s.addr.sa));
+	cr_assert(!cm_connect(a.cep, &s.addr.sa, false));
 	cm_test_sleep_ms(CM_REQ_GRACE_MS + 100);
 	cm_node_lock(node);
 	peer = cm_peer_find(a.cep, &s.addr);
@@ -235,7 +287,7 @@ Test(cm_req, a_missing_route_is_reported)
 	/* From loopback to a global address: the kernel refuses to send. */
 	cm_end_open(&a, node, "::1", 0);
 	cm_test_addr("2001:db8::99", 9, &to);
-	cr_assert(!cm_connect(a.cep, &to.sa));
+	cr_assert(!cm_connect(a.cep, &to.sa, false));
 	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
 	cr_assert(strstr(a.why, "[2001:db8::99]:9"), "%s", a.why);
 	cr_assert_eq(a.failed_err, -FI_EHOSTUNREACH, "%s", a.why);
@@ -270,7 +322,7 @@ Test(cm_req, a_cancelled_request_has_no_result)
 
 	node = cm_ends_open(200, &a, &b);
 	cm_raw_peer_open(&s, "127.0.0.1", NULL);
-	cr_assert(!cm_connect(a.cep, &s.addr.sa));
+	cr_assert(!cm_connect(a.cep, &s.addr.sa, false));
 	cm_connect_cancel(a.cep, &s.addr.sa);
 	cm_connect_cancel(a.cep, &s.addr.sa);
 	for (int i = 0; i < 200; i++) {
@@ -329,7 +381,7 @@ Test(cm_req, few_are_probed_at_a_time_and_silent_peers_do_not_delay_the_rest)
 
 		cm_test_addr("127.1.0.0", port, &to);
 		to.in.sin_addr.s_addr = htonl(0x7F010001u + i);
-		cr_assert(!cm_connect(a.cep, &to.sa));
+		cr_assert(!cm_connect(a.cep, &to.sa, false));
 	}
 	cr_assert_eq(count_probed(&a, CNT, port, true), CM_REQ_SLOTS);
 	cr_assert_eq(a.cep->req_slot_cnt, CM_REQ_SLOTS);
@@ -358,7 +410,7 @@ Test(cm_req, repetitions_back_off_at_random_intervals)
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	asked = util_clock_ns();
-	cr_assert(!cm_connect(a.cep, &s.addr.sa));
+	cr_assert(!cm_connect(a.cep, &s.addr.sa, false));
 	for (int i = 0; i < 8; i++) {
 		cr_assert(cm_raw_peer_recv(&s, &pkt, CM_TEST_WAIT_MS));
 		cr_assert_eq(pkt.type, WIRE_CM_REQ);
@@ -464,7 +516,7 @@ Test(cm_req, a_refusal_by_datagram_ends_the_request_with_its_text)
 
 	node = cm_ends_open(0, &a, NULL);
 	cm_raw_peer_open(&s, "127.0.0.1", NULL);
-	cr_assert(!cm_connect(a.cep, &s.addr.sa));
+	cr_assert(!cm_connect(a.cep, &s.addr.sa, false));
 	cr_assert(cm_raw_peer_recv(&s, &req, CM_TEST_WAIT_MS));
 	nak = (struct wire_cm_pkt){ .type = WIRE_CM_NAK, .dst_inc = req.src_inc };
 	nak.nonce = req.nonce + 1; /* nonce of another REQ: ignored */
@@ -498,7 +550,7 @@ Test(cm_req, a_peer_that_refuses_and_then_is_silent_is_reported_as_silent)
 	node = cm_ends_open(2000, &a, NULL);
 	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	to = cm_test_addr_of(&a);
-	cr_assert(!cm_connect(a.cep, &s.addr.sa));
+	cr_assert(!cm_connect(a.cep, &s.addr.sa, false));
 	cr_assert(cm_raw_peer_recv(&s, &req, CM_TEST_WAIT_MS));
 	nak = (struct wire_cm_pkt){ .type = WIRE_CM_NAK, .dst_inc = req.src_inc };
 	nak.nonce = req.nonce;

@@ -146,6 +146,20 @@ Test(cm_listen, requests_beyond_the_backlog_wait_in_order)
 	msg_fixture_close(&h);
 }
 
+Test(cm_listen, an_application_may_accept_after_the_peer_timeout)
+{
+	struct cm_connreq *connreq;
+
+	msg_fixture_open(&h, NULL, 5000, 8);
+	cr_assert_eq(msg_request(&h, 0, ""), 0);
+	connreq = msg_take_request(&h, CM_TEST_WAIT_MS);
+	cr_assert_not_null(connreq);
+	cm_test_sleep_ms(5500);
+	cr_expect_eq(cm_end_get(&h.active[0], &h.active[0].refused), 0);
+	cr_expect_eq(cm_connreq_accept(connreq, h.passive[0].cep, NULL, 0), 0);
+	msg_fixture_close(&h);
+}
+
 Test(cm_listen, accepting_a_request_of_a_closed_endpoint_fails)
 {
 	struct cm_connreq *connreq;

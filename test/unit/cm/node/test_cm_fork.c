@@ -81,7 +81,7 @@ static void be_killed(int go, int tell)
 		_exit(1);
 	node_b = cm_test_node(NULL, 0);
 	cm_end_open(&b, node_b, "127.0.0.1", 0);
-	cm_connect(b.cep, (struct sockaddr *)&to);
+	cm_connect(b.cep, (struct sockaddr *)&to, false);
 	if (!cm_end_wait(&b, &b.requested, 1, CM_TEST_WAIT_MS))
 		_exit(2);
 	child = fork();

@@ -22,7 +22,7 @@ static int cm_connect_check(const struct cm_ep *cep, const union cm_addr *to)
 	return -FI_EINVAL;
 }
 
-int cm_connect_locked(struct cm_ep *cep, const union cm_addr *to)
+int cm_connect_locked(struct cm_ep *cep, const union cm_addr *to, bool was_up)
 {
 	int ret = cm_connect_check(cep, to);
 	struct cm_peer *peer;
@@ -33,7 +33,7 @@ int cm_connect_locked(struct cm_ep *cep, const union cm_addr *to)
 	if (!peer)
 		return -FI_ENOMEM;
 	if (!peer->req)
-		ret = cm_req_open(peer);
+		ret = cm_req_open(peer, was_up);
 	cm_peer_settle(peer);
 	return ret;
 }
@@ -48,7 +48,7 @@ void cm_connect_cancel_locked(struct cm_ep *cep, const union cm_addr *to)
 	cm_peer_settle(peer);
 }
 
-int cm_connect(struct cm_ep *cep, const struct sockaddr *addr)
+int cm_connect(struct cm_ep *cep, const struct sockaddr *addr, bool was_up)
 {
 	union cm_addr to;
 	int ret = cm_addr_import(addr, &to);
@@ -56,7 +56,7 @@ int cm_connect(struct cm_ep *cep, const struct sockaddr *addr)
 	if (ret)
 		return ret;
 	cm_node_lock(cep->node);
-	ret = cm_connect_locked(cep, &to);
+	ret = cm_connect_locked(cep, &to, was_up);
 	cm_node_unlock(cep->node);
 	return ret;
 }

@@ -7,11 +7,13 @@
 #ifndef CM_CONN_CM_CONNECT_H
 #define CM_CONN_CM_CONNECT_H
 
+#include <stdbool.h>
+
 #include "cm/base/cm_addr.h"
 
 struct cm_ep;
 
-int cm_connect_locked(struct cm_ep *cep, const union cm_addr *to);
+int cm_connect_locked(struct cm_ep *cep, const union cm_addr *to, bool was_up);
 void cm_connect_cancel_locked(struct cm_ep *cep, const union cm_addr *to);
 
 #endif

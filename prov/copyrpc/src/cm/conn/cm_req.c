@@ -135,25 +135,32 @@ void cm_req_fail(struct cm_peer *peer, int err, const char *fmt, ...)
 	cep->ops->failed(cep->ctx, &peer->addr.sa, err, why);
 }
 
+static double cm_req_timeout_s(const struct cm_req *req)
+{
+	return (double)req->peer->cep->node->peer_timeout_ns / 1e9;
+}
+
 static void cm_req_fail_silent(struct cm_req *req)
 {
-	double s = (double)req->peer->cep->node->peer_timeout_ns / 1e9;
-
 	cm_req_fail(
 		req->peer, -FI_ETIMEDOUT,
 		"no reply for %.1f s (FI_COPYRPC_PEER_TIMEOUT); check that the process runs, that "
 		"FI_COPYRPC_JOB_KEY is the same in both, and that no firewall drops UDP",
-		s);
+		cm_req_timeout_s(req));
 }
 
 static void cm_req_fail_unreachable(struct cm_req *req)
 {
 	char here[CM_ADDR_TEXT_MAX];
 
-	if (req->refused_err == -FI_ECONNREFUSED)
+	if (req->refused_err == -FI_ECONNREFUSED && req->was_up)
 		cm_req_fail(req->peer, -FI_ECONNREFUSED,
-			    "no process at this address; it has ended, or the address is out of "
-			    "date");
+			    "no process at this address; it has ended");
+	else if (req->refused_err == -FI_ECONNREFUSED)
+		cm_req_fail(req->peer, -FI_ECONNREFUSED,
+			    "no process at this address for %.1f s (FI_COPYRPC_PEER_TIMEOUT); it "
+			    "has ended, is not started yet, or the address is out of date",
+			    cm_req_timeout_s(req));
 	else
 		cm_req_fail(req->peer, -FI_EHOSTUNREACH,
 			    "there is no route from %s (%s); check `ip route get`",
@@ -161,10 +168,28 @@ static void cm_req_fail_unreachable(struct cm_req *req)
 			    fi_strerror(-req->refused_err));
 }
 
-static bool cm_req_grace_is_over(const struct cm_req *req, uint64_t now_ns)
+/* Reports once that the request waits for a process that may start late. */
+static void cm_req_expect(struct cm_req *req)
 {
-	return req->refused_cnt >= CM_REQ_GRACE_TRIES &&
-	       now_ns - req->start_ns >= CM_REQ_GRACE_MS * UTIL_NS_PER_MS;
+	char addr[CM_ADDR_TEXT_MAX];
+
+	if (req->is_expected)
+		return;
+	req->is_expected = true;
+	UTIL_INFO(EP_CTRL, "no process at %s yet; waiting up to %.1f s for it to start\n",
+		  cm_addr_print(&req->peer->addr, addr), cm_req_timeout_s(req));
+}
+
+/* Returns true if the refusals of the address end the request before its deadline. */
+static bool cm_req_grace_is_over(struct cm_req *req, uint64_t now_ns)
+{
+	if (req->refused_cnt < CM_REQ_GRACE_TRIES ||
+	    now_ns - req->start_ns < CM_REQ_GRACE_MS * UTIL_NS_PER_MS)
+		return false;
+	if (req->was_up || req->refused_err != -FI_ECONNREFUSED)
+		return true;
+	cm_req_expect(req);
+	return false;
 }
 
 /* Ends a request that is past its deadline, with an up-call. Returns whether it ended. */
@@ -207,7 +232,7 @@ static void cm_req_on_timer(struct cm_timer *timer)
 		cm_req_drop_slot(req);
 }
 
-int cm_req_open(struct cm_peer *peer)
+int cm_req_open(struct cm_peer *peer, bool was_up)
 {
 	struct cm_ep *cep = peer->cep;
 	struct cm_req *req = calloc(1, sizeof(*req));
@@ -215,6 +240,7 @@ int cm_req_open(struct cm_peer *peer)
 	if (!req)
 		return -FI_ENOMEM;
 	req->peer = peer;
+	req->was_up = was_up;
 	cm_timer_init(&req->timer, cm_req_on_timer);
 	util_list_init(&req->queue_link);
 	peer->req = req;
@@ -339,6 +365,7 @@ void cm_req_on_ack(struct cm_peer *peer, const struct wire_cm_pkt *pkt)
 		return;
 	}
 	peer->req->refused_cnt = 0;
+	peer->req->was_up = true;
 	cm_attempt_start(peer, pkt);
 	cm_peer_settle(peer);
 }

@@ -12,6 +12,12 @@
  * for a while gives its slot to the next and continues at the slowest rate. REQ is repeated after
  * 20 ms, 40 ms, ... 1 s, each +-50 % at random, so that processes that start together spread out.
  * Timers and packets drive the states; only the control thread makes up-calls.
+ *
+ * A closed port (ICMP "port unreachable") ends a request after CM_REQ_GRACE_MS if a process is
+ * known to have run there: it was connected before, or it replied to this request. Otherwise the
+ * process may start late, on a machine that is busy, and the request ends with its deadline, the
+ * peer timeout. Missing routes do not come with a process: they end a request after
+ * CM_REQ_GRACE_MS.
  */
 #ifndef CM_CONN_CM_REQ_H
 #define CM_CONN_CM_REQ_H
@@ -28,7 +34,7 @@
 #define CM_REQ_RETRY_MS    20u
 #define CM_REQ_RETRY_MAX   1000u
 #define CM_REQ_PARK_TRIES  6u    /* REQs without a reply before the slot is given up */
-#define CM_REQ_GRACE_MS    1000u /* time for a peer process that is just starting */
+#define CM_REQ_GRACE_MS    1000u /* time in which a process may take the place of one that ended */
 #define CM_REQ_GRACE_TRIES 3u
 #define CM_REQ_CROSSED_MS  500u
 #define CM_WHY_MAX         320u
@@ -48,6 +54,8 @@ struct cm_req {
 	struct cm_peer *peer;
 	enum cm_req_state state;
 	bool has_slot;
+	bool was_up;      /* a process is known to have run at the address */
+	bool is_expected; /* the log has a line that a process is waited for */
 	struct cm_timer timer;
 	struct util_list queue_link;
 	uint64_t nonce; /* nonce of the last REQ */
@@ -67,7 +75,7 @@ struct cm_req {
 extern const struct cm_states cm_req_states;
 
 /** Opens the request of a peer that has none. Returns 0 or -FI_ENOMEM. Any thread. */
-int cm_req_open(struct cm_peer *peer);
+int cm_req_open(struct cm_peer *peer, bool was_up);
 /** Cancels the request, if any. Any thread. */
 void cm_req_cancel(struct cm_peer *peer);
 /** Moves the request, if any, to ATTEMPT: a conn is being made. */

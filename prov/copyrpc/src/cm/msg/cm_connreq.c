@@ -90,6 +90,13 @@ void cm_connreq_arm(struct cm_connreq *connreq, uint64_t ms, int err)
 	cm_node_arm(connreq->node, &connreq->timer, util_clock_ns() + ms * UTIL_NS_PER_MS);
 }
 
+void cm_connreq_arm_app(struct cm_connreq *connreq)
+{
+	uint64_t ms = connreq->node->peer_timeout_ns / UTIL_NS_PER_MS;
+
+	cm_connreq_arm(connreq, CM_CONNREQ_APP_FACTOR * ms, -FI_ETIMEDOUT);
+}
+
 static void cm_connreq_set_data(struct wire_connreq_pkt *pkt, const void *data, size_t len)
 {
 	pkt->data_len = len < CM_MSG_DATA_MAX ? (uint32_t)len : CM_MSG_DATA_MAX;

@@ -27,6 +27,12 @@
 /* Time that an ended stream leaves to READY, which may still be on its way. */
 #define CM_CONNREQ_GRACE_MS 2000u
 
+/*
+ * Peer timeouts that the application at the listener has to accept or reject, as both ends count: a
+ * busy machine may not run it for long, and a process that dies is reported by the stream.
+ */
+#define CM_CONNREQ_APP_FACTOR 4u
+
 enum cm_connreq_state {
 	CM_CONNREQ_CONNECTING, /* active: waits for the connection and GREET */
 	CM_CONNREQ_REQUESTED,  /* active: waits for ACCEPT or REFUSE */
@@ -63,6 +69,8 @@ void cm_connreq_set_state(struct cm_connreq *connreq, enum cm_connreq_state stat
 struct cm_connreq *cm_connreq_new(struct cm_node *node, int fd, bool is_active);
 /** Arms the timer: the request fails with `err` if no packet arrives within `ms`. */
 void cm_connreq_arm(struct cm_connreq *connreq, uint64_t ms, int err);
+/** Arms the timer with the time in which the application at the listener has to reply. */
+void cm_connreq_arm_app(struct cm_connreq *connreq);
 /** Sends REQUEST or ACCEPT for `cep`. Returns 0 or -FI_E*. */
 int cm_connreq_send_self(struct cm_connreq *connreq, enum wire_connreq_type type,
 			 const struct cm_ep *cep, const void *data, size_t len);

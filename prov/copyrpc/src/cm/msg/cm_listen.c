@@ -158,7 +158,7 @@ static void cm_listen_on_connreq(struct cm_connreq *connreq, const struct wire_c
 		cm_listen_pause(listener);
 	else
 		cm_listen_end_pause(listener);
-	cm_connreq_arm(connreq, connreq->node->peer_timeout_ns / UTIL_NS_PER_MS, -FI_ETIMEDOUT);
+	cm_connreq_arm_app(connreq);
 }
 
 /* Handles the end of a stream. An accepted request gets a grace time: READY may be on its way. */

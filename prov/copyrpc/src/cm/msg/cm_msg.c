@@ -27,7 +27,7 @@ static void cm_msg_on_greet(struct cm_connreq *connreq)
 		return;
 	}
 	cm_connreq_set_state(connreq, CM_CONNREQ_REQUESTED);
-	cm_connreq_arm(connreq, cm_msg_timeout_ms(connreq), -FI_ETIMEDOUT);
+	cm_connreq_arm_app(connreq);
 }
 
 /*
@@ -47,7 +47,7 @@ static void cm_msg_on_accept(struct cm_connreq *connreq, const struct wire_connr
 	cm_ep_admit(cep, &connreq->addr, pkt->inc);
 	cm_addr_export(&connreq->addr, &addr);
 	cep->ops->accepted(cep->ctx, (struct sockaddr *)&addr, pkt->data, pkt->data_len);
-	ret = cm_connect_locked(cep, &connreq->addr);
+	ret = cm_connect_locked(cep, &connreq->addr, true);
 	if (ret)
 		cm_connreq_fail(connreq, ret, NULL, 0,
 				"the listener's endpoint has no usable address");
