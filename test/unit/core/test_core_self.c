@@ -9,8 +9,10 @@
 
 #include "core/core_mr.h"
 #include "core/rma/core_rma.h"
+#include "core/rpc/core_rpc.h"
 #include "support/core_pair.h"
 #include "unit/core/must.h"
+#include "unit/core/no_memory.h"
 
 #define EAGER_MAX 64u
 #define FETCH_MIN 256u
@@ -144,6 +146,38 @@ Test(core_self, regions_are_read_and_written_at_any_length)
 		MUST(node_check(from, lens[i], 100 + i));
 	}
 	core_mr_remove(&node.dom, &mr);
+}
+
+/* A caller cannot wait for a response that will not come. */
+Test(core_self, a_response_without_memory_fails_its_call)
+{
+	static uint8_t resp[1 << 20];
+	struct iovec iov[2] = { { from, 1 }, { resp, sizeof(resp) - 1 } };
+	struct core_rpc_request request = { .iov = iov,
+					    .iov_cnt = 1,
+					    .len = 1,
+					    .resp = resp,
+					    .resp_max = sizeof(resp),
+					    .context = resp,
+					    .comp_flags = 1 };
+	struct fi_cq_err_entry err = { 0 };
+	struct core_rpc_handle *handle;
+	struct core_cqe e;
+	ssize_t ret;
+
+	if (!NO_MEMORY_WORKS)
+		cr_skip_test("a sanitizer needs memory itself");
+	MUST(!core_rpc_call(&node.ep, 0, &request));
+	handle = UTIL_CONTAINER_OF(node.ep.rpc.intake.next, struct core_rpc_handle, link);
+	core_rpc_unlist(&node.ep, handle);
+	no_memory_limit(no_memory_mapped());
+	ret = core_rpc_reply(&node.ep, handle, handle->seq, iov, 2, sizeof(resp), 0);
+	no_memory_limit(RLIM_INFINITY);
+	cr_assert_eq(ret, 0);
+	nodes_settle(&node, 1);
+	cr_assert_eq(node_poll(&node, &e, &err), -FI_EAVAIL);
+	cr_expect_eq(err.err, FI_ENOMEM);
+	cr_expect_eq(err.op_context, resp);
 }
 
 /* For a leak checker: memory of each protocol is freed with the endpoint. */

@@ -180,8 +180,8 @@ struct core_chan_ops {
 	 */
 	size_t (*call_room)(struct core_chan *chan, size_t len, uint32_t resp_max);
 	/*
-	 * Sends the response, `len` bytes in all, once per call. Returns 0, -FI_EMSGSIZE if len >
-	 * resp_max, or -FI_EAGAIN without memory.
+	 * Sends the response, `len` bytes in all, once per call. Returns 0, or -FI_EMSGSIZE if a
+	 * user's response is longer than resp_max. Its room was reserved by the call.
 	 */
 	int (*reply)(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
 		     size_t iov_cnt, size_t len, unsigned flags);
@@ -362,7 +362,8 @@ struct core_engine_ops {
 	void (*ep_close)(struct core_engine_ep *eep);
 	/*
 	 * Starts or joins a handshake. `was_up`: there was a channel to this address before, so a
-	 * refusal means the end of the process and is reported soon. Returns 0 if on_up or on_connect_failed follows, or -FI_E*.
+	 * refusal means the end of the process and is reported soon. Returns 0 if on_up or
+	 * on_connect_failed follows, or -FI_E*.
 	 */
 	int (*connect)(struct core_engine_ep *eep, const struct sockaddr *addr, bool was_up);
 	/* Gives up the handshake. */

@@ -93,6 +93,18 @@ static void core_self_respond(struct core_self *self, struct core_call_ref ref, 
 }
 
 /**
+ * Ends a call whose response has several buffers and for which there is no memory: the callee has
+ * replied and cannot be asked to repeat it.
+ */
+static void core_self_respond_nothing(struct core_self *self, struct core_call_ref ref)
+{
+	void *context = util_idmap_lookup(&self->calls, ref.call_id);
+
+	util_idmap_release(&self->calls, ref.call_id);
+	core_upcall_table.on_reply(&self->chan, context, -FI_ENOMEM, NULL, 0);
+}
+
+/**
  * Replies with a block of its own, which on_reply may retain. Without memory the bytes of a single
  * buffer are passed on and cannot be retained. on_reply may make a call whose reply is nested.
  */
@@ -105,8 +117,10 @@ static int core_self_reply(struct core_chan *chan, struct core_call_ref ref,
 	if (len > ref.resp_max)
 		return -FI_EMSGSIZE;
 	data = malloc(len + 1);
-	if (!data && iov_cnt != 1)
-		return -FI_EAGAIN;
+	if (!data && iov_cnt != 1) {
+		core_self_respond_nothing(self, ref);
+		return 0;
+	}
 	if (data)
 		util_iov_gather(data, iov, iov_cnt, 0, len);
 	self->resp = data;

@@ -106,9 +106,7 @@ ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_handle *handle, uint6
 	if (UTIL_LIKELY(chan->peer != NULL))
 		ret = chan->ops->reply(chan, handle->ref, iov, iov_cnt, len,
 				       flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
-	/* a call of this endpoint to itself, without memory */
-	if (UTIL_LIKELY(ret != -FI_EAGAIN))
-		core_rpc_handle_free(&ep->rpc, handle);
+	core_rpc_handle_free(&ep->rpc, handle);
 	return ret;
 }
 
