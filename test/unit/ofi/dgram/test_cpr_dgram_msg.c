@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Calls of fi_msg(3) on datagram endpoints over UDP. */
 #include <criterion/criterion.h>
+#include <rdma/fi_ext_copyrpc.h>
 #include <string.h>
 
 #include "ofi/dgram/cpr_dgram.h"
@@ -75,11 +76,14 @@ Test(cpr_dgram_msg, completions_have_a_source_address)
 
 Test(cpr_dgram_msg, calls_that_are_not_offered_are_refused)
 {
+	struct fi_copyrpc_ops *rpc;
 	struct iovec iov[5] = { { out, 1 }, { out, 1 }, { out, 1 }, { out, 1 }, { out, 1 } };
 	struct fi_msg msg = { .msg_iov = iov, .iov_count = 1 };
 
 	open_pair((struct ofi_options){ 0 });
 	msg.addr = p.addr[1];
+	cr_expect_eq(fi_copyrpc_open(&p.domain->fid, &rpc), -FI_ENOSYS);
+	cr_expect_eq(fi_copyrpc_open(&p.ep[0]->fid, &rpc), -FI_ENOSYS);
 	cr_expect_eq(fi_senddata(p.ep[0], out, 1, NULL, 7, p.addr[1], NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_injectdata(p.ep[0], out, 1, 7, p.addr[1]), -FI_ENOSYS);
 	cr_expect_eq(fi_tsend(p.ep[0], out, 1, NULL, p.addr[1], 7, NULL), -FI_ENOSYS);

@@ -319,10 +319,11 @@ static struct fi_copyrpc_ops cpr_rpc_ops = {
 	.room = cpr_rpc_room,
 };
 
-int cpr_rpc_domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
-			    void *context)
+/* Returns the table for objects of a domain. Datagram endpoints make no calls. */
+static int cpr_rpc_ops_open(const struct cpr_domain *domain, const char *name, uint64_t flags,
+			    void **ops)
 {
-	if (!name || strcmp(name, FI_COPYRPC_RPC_OPS_1))
+	if (!name || strcmp(name, FI_COPYRPC_RPC_OPS_1) || domain->dgram)
 		return -FI_ENOSYS;
 	if (flags)
 		return -FI_EBADFLAGS;
@@ -330,12 +331,18 @@ int cpr_rpc_domain_ops_open(struct fid *fid, const char *name, uint64_t flags, v
 	return 0;
 }
 
+int cpr_rpc_domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
+			    void *context)
+{
+	return cpr_rpc_ops_open(UTIL_CONTAINER_OF(fid, struct cpr_domain, fid.fid), name, flags,
+				ops);
+}
+
 int cpr_rpc_ep_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 			void *context)
 {
 	struct cpr_ep *ep = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
-	int ret = ep->domain->dgram ? -FI_ENOSYS
-				    : cpr_rpc_domain_ops_open(fid, name, flags, ops, context);
+	int ret = cpr_rpc_ops_open(ep->domain, name, flags, ops);
 
 	if (ret)
 		return ret;
