@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "unit/ofi/ofi_fixture.h"
+#include "util/param.h"
 
 static struct ofi_pair p;
 static struct fid_ep *alias; /* of the first endpoint, or NULL */
@@ -125,6 +126,39 @@ Test(cpr_fork, a_child_is_refused_inherited_datagram_endpoints)
 	setenv("FI_COPYRPC_ENDPOINT", "ud", 1);
 	is_refused(FI_THREAD_DOMAIN, FI_PROGRESS_MANUAL);
 	is_refused(FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
+}
+
+/* Opens an endpoint that is bound and not enabled. */
+static void open_disabled(enum fi_ep_type type)
+{
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_av_attr av_attr = { 0 };
+
+	ofi_domain_open(&p, &(struct ofi_options){ .ep_type = type });
+	cr_assert_eq(fi_av_open(p.domain, &av_attr, &p.av, NULL), 0);
+	cr_assert_eq(fi_cq_open(p.domain, &cq_attr, &p.cq[0], NULL), 0);
+	cr_assert_eq(fi_endpoint(p.domain, p.info, &p.ep[0], NULL), 0);
+	ofi_bind_all(&p);
+}
+
+static void enable_inherited(void)
+{
+	CHILD_CHECK(fi_enable(p.ep[0]) == -FI_EBADF);
+}
+
+/* Over UDP such an endpoint has a socket of its own, and nothing else fails. */
+Test(cpr_fork, a_child_cannot_enable_an_inherited_endpoint)
+{
+	static const enum fi_ep_type types[] = { FI_EP_RDM, FI_EP_DGRAM };
+
+	ofi_provider();
+	util_params.paths = "shm,udp";
+	for (int i = 0; i < 2; i++) {
+		open_disabled(types[i]);
+		in_a_child(enable_inherited);
+		cr_expect_eq(fi_enable(p.ep[0]), 0);
+		ofi_pair_close(&p);
+	}
 }
 
 static void open_its_own(void)

@@ -121,12 +121,35 @@ const struct cpr_ep_kind cpr_ep_kind_msg = {
 	.av_removed = cpr_ep_av_removed,
 };
 
+/* Returns what the user can do about an error of fi_enable, as the end of a log line. */
+static const char *cpr_ep_enable_remedy(int err)
+{
+	switch (err) {
+	case -FI_EADDRINUSE:
+	case -FI_EADDRNOTAVAIL: return "; choose another source address or port";
+	case -FI_EMFILE:
+	case -ENFILE: return "; raise the limit on open files (ulimit -n)";
+	case -FI_EBADF:
+		return "; the endpoint belongs to the parent of this forked process, which has to "
+		       "open its own";
+	default: return "";
+	}
+}
+
+static int cpr_ep_enable_fail(int err)
+{
+	UTIL_WARN(EP_CTRL, "fi_enable: %s%s\n", fi_strerror(-err), cpr_ep_enable_remedy(err));
+	return err;
+}
+
 int cpr_ep_enable(struct cpr_ep *ep)
 {
 	int ret;
 
 	if (ep->owner != ep || ep->is_enabled)
 		return -FI_EOPBADSTATE;
+	if (ep->domain->main.is_inherited)
+		return cpr_ep_enable_fail(-FI_EBADF);
 	ret = cpr_ep_check_bound(ep);
 	if (ret)
 		return ret;
@@ -137,9 +160,7 @@ int cpr_ep_enable(struct cpr_ep *ep)
 	core_dom_unlock(ep->dom);
 	if (ret) {
 		cpr_pdom_leave(ep);
-		UTIL_WARN(EP_CTRL, "fi_enable: %s; choose another source address or port\n",
-			  fi_strerror(-ret));
-		return ret;
+		return cpr_ep_enable_fail(ret);
 	}
 	ep->kind->pick_ops(ep);
 	return 0;
