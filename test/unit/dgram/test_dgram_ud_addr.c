@@ -58,6 +58,26 @@ Test(dgram_ud_addr, an_address_without_a_lid_is_on_ethernet)
 	cr_expect_arr_eq((uint8_t *)&back, addr, sizeof(addr));
 }
 
+Test(dgram_ud_addr, the_address_of_a_port_has_no_queue_pair)
+{
+	struct dev_about about = { .lid = 0x0102, .mtu = 4096 };
+	uint8_t want[DGRAM_UD_ADDR_LEN];
+	struct sockaddr_storage addr;
+
+	memcpy(want, golden, sizeof(want));
+	memset(want + 16, 0, 4);
+	memset(want + 28, 0, 4);
+	memcpy(about.gid, golden, sizeof(about.gid));
+	cr_assert_eq(dgram_ud_addr_of_port(&about, &addr), sizeof(want));
+	cr_expect_arr_eq((uint8_t *)&addr, want, sizeof(want));
+	about.mtu = 256;
+	about.lid = 0;
+	want[27] = 1;
+	want[20] = want[21] = 0;
+	dgram_ud_addr_of_port(&about, &addr);
+	cr_expect_arr_eq((uint8_t *)&addr, want, sizeof(want));
+}
+
 Test(dgram_ud_addr, an_invalid_address_is_refused)
 {
 	static const struct {

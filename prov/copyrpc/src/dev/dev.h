@@ -75,6 +75,8 @@ struct dev_about {
 	char pci[16];     /* "0000:3b:00.0" */
 	uint32_t vendor_id;
 	uint32_t device_id;
+	uint8_t gid[16]; /* of the port, as on the wire */
+	uint16_t lid;    /* 0: Ethernet */
 	uint64_t mtu;
 	uint64_t speed; /* bits per second */
 };

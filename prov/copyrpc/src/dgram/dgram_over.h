@@ -37,6 +37,11 @@ struct dgram_over {
 	int (*import)(const void *addr, struct dev_desc *desc);
 	/* Writes a user's address. Returns its length. */
 	size_t (*export)(const struct dev_desc *desc, struct sockaddr_storage *addr);
+	/*
+	 * Writes the address of the device's port, that of an endpoint which is not enabled yet.
+	 * Returns its length. NULL if is_ip.
+	 */
+	size_t (*port_addr)(const struct dev_about *about, struct sockaddr_storage *addr);
 };
 
 extern const struct dgram_over dgram_over_udp;

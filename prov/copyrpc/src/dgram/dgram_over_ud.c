@@ -43,6 +43,7 @@ const struct dgram_over dgram_over_mlx5 = {
 	.probe = dgram_ud_probe,
 	.import = dgram_ud_addr_import,
 	.export = dgram_ud_addr_export,
+	.port_addr = dgram_ud_addr_of_port,
 };
 
 const struct dgram_over dgram_over_verbs = {
@@ -53,4 +54,5 @@ const struct dgram_over dgram_over_verbs = {
 	.probe = dgram_ud_probe,
 	.import = dgram_ud_addr_import,
 	.export = dgram_ud_addr_export,
+	.port_addr = dgram_ud_addr_of_port,
 };

@@ -43,6 +43,13 @@ int dgram_ud_addr_import(const void *addr, struct dev_desc *desc)
 	return ib_ud_desc_decode(desc, &d);
 }
 
+static size_t dgram_ud_addr_put(const struct dgram_ud_bytes *b, struct sockaddr_storage *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	memcpy(addr, b, sizeof(*b));
+	return sizeof(*b);
+}
+
 size_t dgram_ud_addr_export(const struct dev_desc *desc, struct sockaddr_storage *addr)
 {
 	struct dgram_ud_bytes b = { .pkey = DGRAM_UD_PKEY };
@@ -55,7 +62,15 @@ size_t dgram_ud_addr_export(const struct dev_desc *desc, struct sockaddr_storage
 	b.lid = d.is_eth ? 0 : d.lid;
 	b.mtu = d.mtu;
 	b.qkey_le = htole32(d.qkey);
-	memset(addr, 0, sizeof(*addr));
-	memcpy(addr, &b, sizeof(b));
-	return sizeof(b);
+	return dgram_ud_addr_put(&b, addr);
+}
+
+size_t dgram_ud_addr_of_port(const struct dev_about *about, struct sockaddr_storage *addr)
+{
+	struct dgram_ud_bytes b = { .pkey = DGRAM_UD_PKEY, .lid = about->lid };
+
+	memcpy(b.gid, about->gid, sizeof(b.gid));
+	while ((128ull << b.mtu) < about->mtu)
+		b.mtu++;
+	return dgram_ud_addr_put(&b, addr);
 }

@@ -176,12 +176,18 @@ void ib_dev_fini(struct ib_dev *dev)
 int ib_dev_refuse(const struct ib_dev *dev, const char *what)
 {
 	int err = errno;
+	const char *remedy = "";
+	int ret = -FI_EIO;
 
-	UTIL_WARN(DOMAIN, "%s: no %s: %s%s\n", ib_dev_name(dev), what, strerror(err),
-		  err == ENOMEM
-			  ? ": the device has no more, or memory may not be locked (ulimit -l)"
-			  : "");
-	return err == ENOMEM ? -FI_ENOMEM : -FI_EIO;
+	if (err == ENOMEM) {
+		remedy = ": the device has no more, or memory may not be locked (ulimit -l)";
+		ret = -FI_ENOMEM;
+	} else if (err == EMFILE || err == ENFILE) {
+		remedy = ": raise the limit on open files (ulimit -n)";
+		ret = -FI_EMFILE;
+	}
+	UTIL_WARN(DOMAIN, "%s: no %s: %s%s\n", ib_dev_name(dev), what, strerror(err), remedy);
+	return ret;
 }
 
 int ib_dev_make_chan(struct ib_dev *dev, struct ibv_comp_channel **chan)
@@ -233,6 +239,8 @@ static void ib_dev_fill_about(const struct ib_dev *dev, struct dev_about *about)
 	ib_dev_fill_pci(dev->ctx->device, about);
 	about->vendor_id = dev->attr.orig_attr.vendor_id;
 	about->device_id = dev->attr.orig_attr.vendor_part_id;
+	memcpy(about->gid, dev->gid.raw, sizeof(about->gid));
+	about->lid = dev->is_eth ? 0 : dev->port_attr.lid;
 	about->mtu = 128ull << dev->port_attr.active_mtu;
 	about->speed = ib_port_speed(dev->port_attr.active_width, dev->port_attr.active_speed);
 }

@@ -151,6 +151,20 @@ static void cpr_dgram_offer_prefix(struct fi_info *info, const struct fi_info *h
 	info->ep_attr->msg_prefix_size = DGRAM_PREFIX;
 }
 
+/* Sets the address of the port as source. It has no queue pair: fi_getname returns the address. */
+static int cpr_dgram_set_port(struct fi_info *info, const struct cpr_dgram_found *found)
+{
+	struct sockaddr_storage addr;
+	size_t len = found->over->port_addr(&found->about, &addr);
+
+	info->src_addr = malloc(len);
+	if (!info->src_addr)
+		return -FI_ENOMEM;
+	memcpy(info->src_addr, &addr, len);
+	info->src_addrlen = len;
+	return 0;
+}
+
 static int cpr_dgram_make(uint32_t version, const struct cpr_dgram_found *found,
 			  const struct fi_info *hints, struct fi_info *info)
 {
@@ -166,7 +180,8 @@ static int cpr_dgram_make(uint32_t version, const struct cpr_dgram_found *found,
 	cpr_dgram_offer_prefix(info, hints);
 	if (found->over->is_ip)
 		return cpr_info_set_addrs(info, &found->addrs);
-	return cpr_nic_make(&found->about, found->over->name, &info->nic);
+	ret = cpr_dgram_set_port(info, found);
+	return ret ? ret : cpr_nic_make(&found->about, found->over->name, &info->nic);
 }
 
 /* Returns the infos of one device: 0 and *info, -FI_ENODATA or -FI_ENOMEM. */
