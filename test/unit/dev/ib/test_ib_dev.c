@@ -3,6 +3,7 @@
 #include "dev/ib/ib_dev.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,6 +70,20 @@ Test(ib_dev, an_unknown_device_cannot_be_opened)
 	cr_expect_eq(ib_dev_probe(NULL, &about), -FI_ENODEV);
 	util_params.device = "no_such_device:";
 	cr_expect_eq(ib_dev_init(&dev, NULL), -FI_EINVAL);
+}
+
+Test(ib_dev, a_refusal_by_the_device_keeps_its_reason)
+{
+	static const struct {
+		int err, ret;
+	} rows[] = { { ENOMEM, -FI_ENOMEM }, { EMFILE, -FI_EMFILE }, { ENFILE, -FI_EMFILE },
+		     { EINVAL, -FI_EIO },    { EPERM, -FI_EIO },     { 0, -FI_EIO } };
+	struct ib_dev dev = { .name = "nic" };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		errno = rows[i].err;
+		cr_expect_eq(ib_dev_refuse(&dev, "thing"), rows[i].ret, "errno %d", rows[i].err);
+	}
 }
 
 Test(ib_dev, repeated_probes_leak_no_descriptor)

@@ -60,7 +60,10 @@ void ib_dev_fini(struct ib_dev *dev);
  */
 int ib_dev_probe(ib_dev_fits_fn *fits, struct dev_about *about);
 
-/** Logs that `what` cannot be had, with errno and a remedy. Returns -FI_ENOMEM or -FI_EIO. */
+/**
+ * Logs that `what` cannot be had, with errno and a remedy. Returns -FI_ENOMEM, -FI_EMFILE or
+ * -FI_EIO, by errno.
+ */
 int ib_dev_refuse(const struct ib_dev *dev, const char *what);
 
 /** Makes a completion channel with a non-blocking descriptor. Returns 0 or an error, logged. */

@@ -102,11 +102,8 @@ static int vb_dev_make_srq(struct vb_dev *dev)
 		dev->recv_wrs[i].next = i + 1 < dev->tune.srq_depth ? &dev->recv_wrs[i + 1] : NULL;
 	}
 	dev->srq = ibv_create_srq(dev->ib.pd, &attr);
-	if (!dev->srq) {
-		UTIL_WARN(DOMAIN, "%s: no shared receive queue of %u: %s\n", ib_dev_name(&dev->ib),
-			  dev->tune.srq_depth, strerror(errno));
-		return -FI_ENOMEM;
-	}
+	if (!dev->srq)
+		return ib_dev_refuse(&dev->ib, "shared receive queue");
 	dev->srq_low = dev->tune.srq_depth - dev->tune.srq_depth / 3;
 	vb_dev_refill_cold(dev);
 	return dev->srq_posted == dev->tune.srq_depth ? 0 : -FI_EIO;
@@ -120,11 +117,8 @@ static int vb_dev_make_cq(struct vb_dev *dev)
 	if (ret)
 		return ret;
 	dev->cq = ibv_create_cq(dev->ib.ctx, (int)depth, NULL, dev->channel, 0);
-	if (!dev->cq) {
-		UTIL_WARN(DOMAIN, "%s: no completion queue of %u: %s\n", ib_dev_name(&dev->ib),
-			  (unsigned)depth, strerror(errno));
-		return -FI_ENOMEM;
-	}
+	if (!dev->cq)
+		return ib_dev_refuse(&dev->ib, "completion queue");
 	dev->cq_depth = (uint32_t)dev->cq->cqe;
 	return ib_async_init(&dev->async, &dev->ib, dev->channel->fd);
 }
