@@ -40,17 +40,6 @@ static int eng_open_transport(struct core_engine *engine, const struct eng_trans
 	return ret;
 }
 
-/** Opens the transports, best first. Returns 0 if at least one opened, or the last error. */
-static int eng_open_transports(struct core_engine *engine, const struct eng_transports *transports)
-{
-	int ret = -FI_ENODEV;
-
-	for (uint32_t i = 0; i < transports->cnt && engine->transport_cnt < ENG_TRANSPORTS_MAX; i++)
-		if (!eng_transport_find(engine, transports->ops[i]->path))
-			ret = eng_open_transport(engine, transports->ops[i]);
-	return engine->transport_cnt ? 0 : ret;
-}
-
 static void eng_close_transports(struct core_engine *engine)
 {
 	while (engine->transport_cnt) {
@@ -58,6 +47,26 @@ static void eng_close_transports(struct core_engine *engine)
 
 		transport->ops->close(transport);
 	}
+}
+
+/**
+ * Opens the transports, best first. Returns 0 if at least one opened, or the last error. Lack of
+ * descriptors is an error of all: which path is missing must not depend on the order of the list.
+ */
+static int eng_open_transports(struct core_engine *engine, const struct eng_transports *transports)
+{
+	int ret = -FI_ENODEV;
+
+	for (uint32_t i = 0; i < transports->cnt && engine->transport_cnt < ENG_TRANSPORTS_MAX; i++)
+		if (!eng_transport_find(engine, transports->ops[i]->path)) {
+			ret = eng_open_transport(engine, transports->ops[i]);
+			if (ret == -FI_EMFILE)
+				break;
+		}
+	if (engine->transport_cnt && ret != -FI_EMFILE)
+		return 0;
+	eng_close_transports(engine);
+	return ret;
 }
 
 static int eng_watch_all(struct core_engine *engine)

@@ -137,6 +137,31 @@ Test(shm_seg, kernel_without_memfd_is_an_error)
 	cr_expect_eq(shm_seg_create("test", LEN, &fd), -FI_ENOSYS);
 }
 
+Test(shm_seg, a_probe_finds_what_the_system_refuses_and_leaves_nothing_open)
+{
+	static const int errors[] = { EPERM, ENOSYS, EACCES };
+	int before = pair_fd_cnt();
+
+	cr_expect_eq(shm_seg_probe(NULL), 0);
+	cr_expect_eq(pair_fd_cnt(), before);
+	for (unsigned i = 0; i < 3; i++) {
+		pair_forbid(SYS_memfd_create, errors[i]);
+		cr_expect_eq(shm_seg_probe(NULL), -FI_ENOSYS, "%s", strerror(errors[i]));
+	}
+}
+
+Test(shm_seg, without_descriptors_a_probe_leaves_the_error_to_open)
+{
+	struct rlimit lim;
+	int next = dup(0);
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &lim), 0);
+	close(next);
+	lim.rlim_cur = (rlim_t)next;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	cr_expect_eq(shm_seg_probe(NULL), 0);
+}
+
 Test(shm_seg, no_descriptor_is_an_error)
 {
 	struct rlimit lim;

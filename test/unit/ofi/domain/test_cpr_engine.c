@@ -3,8 +3,13 @@
 #include "ofi/base/cpr_engine.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <rdma/fi_errno.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "support/forbid.h"
 #include "util/param.h"
 
 static struct util_params before;
@@ -54,6 +59,45 @@ Test(cpr_engine, an_engine_for_other_paths_does_not_open)
 	cr_expect_eq(ops->open(&up, &engine), -FI_ENODEV);
 	util_params.paths = "shm,udp";
 	cr_assert_eq(ops->open(&up, &engine), 0);
+	ops->close(engine);
+}
+
+Test(cpr_engine, where_the_system_refuses_shared_memory_other_paths_remain)
+{
+	const struct core_upcalls up = { 0 };
+	struct core_progress *engine;
+
+	forbid(SYS_memfd_create, EPERM);
+	cr_expect_str_eq(name_of(CPR_RC, "shm,nic,udp"), "rc");
+	cr_expect_eq(cpr_engine_check(CPR_RC), 0);
+	cr_assert_eq(cpr_engine_of(CPR_RC)->open(&up, &engine), 0);
+	cpr_engine_of(CPR_RC)->close(engine);
+	util_params.paths = "shm";
+	cr_expect_eq(cpr_engine_check(CPR_RC), -FI_ENODATA);
+}
+
+/* Which paths an engine has must not depend on the descriptors that were left. */
+Test(cpr_engine, without_descriptors_no_path_is_left_out)
+{
+	const struct core_progress_ops *ops;
+	const struct core_upcalls up = { 0 };
+	struct core_progress *engine = NULL;
+	int ret = 0, least = dup(0);
+	struct rlimit lim;
+
+	close(least);
+	util_params.paths = "shm,udp";
+	ops = cpr_engine_of(CPR_RC);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &lim), 0);
+	for (int more = 0; more < 16; more++) {
+		lim.rlim_cur = (rlim_t)(least + more);
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
+		ret = ops->open(&up, &engine);
+		if (!ret)
+			break;
+		cr_expect_eq(ret, -FI_EMFILE, "%d descriptors: %d", more, ret);
+	}
+	cr_assert_eq(ret, 0);
 	ops->close(engine);
 }
 

@@ -20,9 +20,11 @@ static int nic1_probe(struct dev_about *about)
 	return nics & 2 ? 0 : -FI_ENODEV;
 }
 
+static bool no_memory; /* the system refuses shared memory */
+
 static int memory_probe(struct dev_about *about)
 {
-	return 0;
+	return no_memory ? -FI_ENOSYS : 0;
 }
 
 static const struct eng_transport_ops memory = { .path = 1, .probe = memory_probe };
@@ -66,6 +68,14 @@ Test(cpr_paths, paths_without_devices_are_always_present)
 	cr_expect_null(paths.nic);
 	cr_assert_eq(get("sure,shm"), 0);
 	expect_transports(&always, &memory, NULL);
+}
+
+Test(cpr_paths, shared_memory_that_the_system_refuses_is_left_out)
+{
+	no_memory = true;
+	cr_assert_eq(get("shm,sure"), 0);
+	expect_transports(&always, NULL, NULL);
+	cr_expect_eq(get("shm"), -FI_ENODEV);
 }
 
 Test(cpr_paths, one_of_several_paths_may_be_missing)

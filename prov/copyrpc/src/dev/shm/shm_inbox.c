@@ -46,7 +46,8 @@ int shm_bell_create(void)
 	if (fd >= 0)
 		return fd;
 	err = errno;
-	UTIL_WARN_SELDOM(FABRIC, "eventfd: %s\n", strerror(err));
+	UTIL_WARN_SELDOM(FABRIC, "eventfd: %s%s\n", strerror(err),
+			 err == EMFILE ? " (raise the limit on open files: ulimit -n)" : "");
 	return err == EMFILE || err == ENFILE ? -FI_EMFILE : -FI_ENOMEM;
 }
 

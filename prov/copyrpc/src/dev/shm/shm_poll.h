@@ -152,9 +152,9 @@ void shm_dev_disarm(struct dev *dev);
 
 #define SHM_DEV_OPS_INIT                                                                           \
 	{                                                                                          \
-		.name = "shm", .open = shm_dev_open, .close = shm_dev_close,                       \
-		.link_create = shm_link_create, .poll = shm_poll, .wait_fd = shm_dev_wait_fd,      \
-		.arm = shm_dev_arm, .disarm = shm_dev_disarm,                                      \
+		.name = "shm", .probe = shm_seg_probe, .open = shm_dev_open,                       \
+		.close = shm_dev_close, .link_create = shm_link_create, .poll = shm_poll,          \
+		.wait_fd = shm_dev_wait_fd, .arm = shm_dev_arm, .disarm = shm_dev_disarm,          \
 	}
 
 /** Operations behind one address, for comparisons. */

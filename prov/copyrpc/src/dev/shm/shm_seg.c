@@ -20,23 +20,47 @@
 
 /*
  * Creates a memfd. MFD_NOEXEC_SEAL exists from 6.3 on, and some newer kernels are set up to require
- * it.
+ * it. Returns the descriptor, -FI_EMFILE, -FI_ENOSYS if the system refuses the call, or -FI_ENOMEM,
+ * with errno set.
  */
-static int shm_seg_memfd(const char *name)
+static int shm_seg_try_memfd(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-	int err;
 
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd >= 0)
 		return fd;
-	err = errno;
-	UTIL_WARN_SELDOM(FABRIC, "memfd_create: %s%s\n", strerror(err),
-			 err == EMFILE ? " (raise the limit on open files: ulimit -n)" : "");
-	return err == EMFILE || err == ENFILE ? -FI_EMFILE
-	       : err == ENOSYS                ? -FI_ENOSYS
-					      : -FI_ENOMEM;
+	switch (errno) {
+	case EMFILE:
+	case ENFILE: return -FI_EMFILE;
+	case EPERM:
+	case EACCES:
+	case EINVAL:
+	case ENOSYS: return -FI_ENOSYS;
+	default: return -FI_ENOMEM;
+	}
+}
+
+static int shm_seg_memfd(const char *name)
+{
+	int fd = shm_seg_try_memfd(name);
+
+	if (fd < 0)
+		UTIL_WARN_SELDOM(FABRIC, "memfd_create: %s%s\n", strerror(errno),
+				 fd == -FI_EMFILE ? " (raise the limit on open files: ulimit -n)"
+						  : "");
+	return fd;
+}
+
+int shm_seg_probe(struct dev_about *about)
+{
+	int fd = shm_seg_try_memfd("copyrpc-probe");
+
+	(void)about;
+	if (fd >= 0)
+		close(fd);
+	return fd == -FI_ENOSYS ? fd : 0;
 }
 
 /* Checks RLIMIT_FSIZE: exceeding it is a SIGXFSZ, not an error. */

@@ -41,11 +41,19 @@ static_assert(offsetof(struct shm_ctrl, consumer) == 128, "layout");
 static_assert(offsetof(struct shm_ctrl, notify) == 256, "layout");
 static_assert(sizeof(struct shm_ctrl) <= SHM_PAGE, "one page");
 
+struct dev_about;
+
 /** Returns the bytes of a link's segment with a ring of `rx_len` bytes. */
 static inline size_t shm_seg_len(uint64_t rx_len)
 {
 	return SHM_PAGE + util_align_up(rx_len, SHM_PAGE);
 }
+
+/**
+ * Returns 0, or -FI_ENOSYS if this system permits no sealed memory (dev_ops.probe). Sets nothing in
+ * `about`.
+ */
+int shm_seg_probe(struct dev_about *about);
 
 /**
  * Makes a segment of zeros. Returns 0, -FI_ENOSPC (a limit), -FI_ENOMEM, -FI_EMFILE or -FI_ENOSYS;

@@ -85,9 +85,32 @@ static int cpr_paths_no_such(const char *text, const char *at, size_t len, bool 
 	return -FI_EINVAL;
 }
 
-static int cpr_paths_no_device(const char *text, bool log)
+/*
+ * Returns true for the path of the host's memory. It has no device; the system may refuse the
+ * memory.
+ */
+static bool cpr_path_is_memory(const struct cpr_path *path)
 {
-	if (log)
+	return !strcmp(path->name, "shm");
+}
+
+/** Logs that processes of this host have to use other paths. */
+static void cpr_paths_warn_memory(void)
+{
+	UTIL_WARN_SELDOM(FABRIC,
+			 "no shared memory: the system refuses memfd_create (a seccomp filter?); "
+			 "processes of this host are reached by slower paths, so permit it\n");
+}
+
+static int cpr_paths_no_device(const char *text, bool no_memory, bool log)
+{
+	if (log && no_memory)
+		UTIL_WARN(FABRIC,
+			  "FI_COPYRPC_PATHS=%s: the system refuses memfd_create (a seccomp "
+			  "filter?), which shm needs; permit it, or leave FI_COPYRPC_PATHS "
+			  "unset\n",
+			  text);
+	else if (log)
 		UTIL_WARN(FABRIC,
 			  "FI_COPYRPC_PATHS=%s: no RDMA device is present; run "
 			  "ibv_devinfo, or leave FI_COPYRPC_PATHS unset\n",
@@ -99,7 +122,7 @@ int cpr_paths_read(const struct cpr_path *table, const char *text, bool log,
 		   struct cpr_paths *paths)
 {
 	const char *at = text;
-	bool all = true;
+	bool all = true, no_memory = false;
 
 	paths->nic = NULL;
 	for (paths->transports.cnt = 0;; at++) {
@@ -108,12 +131,19 @@ int cpr_paths_read(const struct cpr_path *table, const char *text, bool log,
 
 		if (!path)
 			return cpr_paths_no_such(text, at, len, log);
-		all &= cpr_paths_add(paths, path);
+		if (!cpr_paths_add(paths, path)) {
+			no_memory |= cpr_path_is_memory(path);
+			all &= cpr_path_is_memory(path);
+		}
 		at += len;
 		if (!*at)
 			break;
 	}
 	if (log && !all && !paths->nic)
 		cpr_paths_check_device();
-	return paths->transports.cnt ? 0 : cpr_paths_no_device(text, log);
+	if (!paths->transports.cnt)
+		return cpr_paths_no_device(text, no_memory, log);
+	if (log && no_memory)
+		cpr_paths_warn_memory();
+	return 0;
 }
