@@ -7,7 +7,7 @@
  * Messages of a queue pair to itself, one at a time. As soon as each is posted, its bytes are
  * changed where the adapter may look for them: in the user's buffer, or, where they are carried
  * inline, in the send queue. The poll mode of the device model must deliver the changed bytes of
- * each kind now and then ("seen"); in its trap and kick modes everything is done when the post
+ * each kind now and then ("seen"); in its trap mode everything is done when the post
  * returns ("unseen"). Needs MLX5_SHUT_UP_BF=1: what BlueFlame has carried nobody reads again.
  */
 #include <infiniband/mlx5dv.h>

@@ -26,7 +26,7 @@ static const char usage[] =
 	"  --link ib|roce        link layer of the port (default ib)\n"
 	"  --nodes N             nodes of the fabric (default 2)\n"
 	"  --node K              the node that the command runs on, from 0 (default 0)\n"
-	"  --mode trap|kick|poll how doorbells are noticed (default trap)\n"
+	"  --mode trap|poll      how doorbells are noticed (default trap)\n"
 	"  --segment NAME        name of the fabric (default \"default\")\n"
 	"  --seed N              of faults and delays (default 1)\n"
 	"  --fault PLAN          faults to inject, see copyrpc_hca(1)\n"
@@ -106,7 +106,7 @@ static bool is_number(const char *text)
 static bool value_is_right(int option, const char *value)
 {
 	static const char *const links[] = { "ib", "roce", NULL };
-	static const char *const modes[] = { "trap", "poll", "kick", NULL };
+	static const char *const modes[] = { "trap", "poll", NULL };
 
 	switch (option) {
 	case 'l': return is_one_of(value, links);

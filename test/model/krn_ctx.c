@@ -9,7 +9,6 @@
 #include "model/krn_ctx.h"
 #include "model/krn_chan.h"
 #include "model/krn_fd.h"
-#include "model/krn_kick.h"
 #include "model/krn_mode.h"
 #include "model/krn_object.h"
 #include "model/krn_uar.h"
@@ -34,7 +33,6 @@ static void forget_all(void)
 	context_cnt = 0;
 	pthread_mutex_init(&context_lock, NULL);
 	krn_uar_forget();
-	krn_kick_forget();
 	krn_mode_forget();
 }
 

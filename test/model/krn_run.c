@@ -11,7 +11,6 @@
 #include "model/krn_run.h"
 #include "model/krn_ctx.h"
 #include "model/krn_insn.h"
-#include "model/krn_kick.h"
 #include "model/krn_uar.h"
 #include "model/krn_vector.h"
 #include "model/mdl_nic.h"
@@ -337,40 +336,14 @@ static bool stores_to_uar(const struct krn_cpu *cpu, const struct krn_insn *insn
 	return to && krn_uar_lookup(to, &ctx, &page, &off);
 }
 
-/*
- * Returns true if the program must execute the instruction: string moves to other memory, and
- * changes of a stack pointer that the model runs on.
- */
-static bool is_for_program(const struct krn_cpu *cpu, const struct krn_insn *insn)
-{
-	if (insn->kind == INSN_REP_MOVS)
-		return !stores_to_uar(cpu, insn);
-	return cpu->keeps_stack && insn->reg == KRN_REG_SP &&
-	       (insn->kind == INSN_LOAD || insn->kind == INSN_MOVE || insn->kind == INSN_LEA ||
-		insn->kind == INSN_ALU);
-}
-
-/* Returns the instruction at the program's rip, as before kick mode rewrote it. */
-static struct krn_insn fetch(const struct krn_cpu *cpu)
-{
-	const uint8_t *code = (const uint8_t *)cpu->rip, *was = krn_kick_code(cpu->rip);
-	struct krn_insn insn;
-
-	if (was)
-		return krn_insn_decode(was, cpu->regs, cpu->rip);
-	insn = krn_insn_decode(code, cpu->regs, cpu->rip);
-	was = krn_kick_code(cpu->rip); /* rewritten meanwhile */
-	return was ? krn_insn_decode(was, cpu->regs, cpu->rip) : insn;
-}
-
 /* Executes one instruction. Returns false, with no effect, for an unsupported one. */
 static bool run_one(struct run *run, struct krn_insn insn)
 {
 	uint64_t next = run->cpu->rip + insn.len;
 
 	run->stored = false;
-	if (is_for_program(run->cpu, &insn))
-		return false;
+	if (insn.kind == INSN_REP_MOVS && !stores_to_uar(run->cpu, &insn))
+		return false; /* string moves to other memory are the program's */
 	switch (insn.kind) {
 	case INSN_OTHER: return false;
 	case INSN_NOP: break;
@@ -396,7 +369,7 @@ static bool run_one(struct run *run, struct krn_insn insn)
 
 bool krn_run(struct krn_cpu *cpu)
 {
-	struct krn_insn insn = fetch(cpu);
+	struct krn_insn insn = krn_insn_decode((const uint8_t *)cpu->rip, cpu->regs, cpu->rip);
 	struct run run = { .cpu = cpu };
 	int stray = 0;
 
@@ -406,7 +379,7 @@ bool krn_run(struct krn_cpu *cpu)
 		stray = run.stored ? 0 : stray + 1;
 		if (run.stored)
 			keep(&run);
-		insn = fetch(cpu);
+		insn = krn_insn_decode((const uint8_t *)cpu->rip, cpu->regs, cpu->rip);
 	}
 	take_back(&run);
 	deliver_touched(&run);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Executes a program's store to a UAR page in its place: in the handler of SIGSEGV (krn_trap.c), or
- * called from the store's address (krn_kick.c). All effects of the store precede the program's next
- * instruction.
+ * Executes a program's store to a UAR page in its place, in the handler of SIGSEGV (krn_trap.c).
+ * All effects of the store precede the program's next instruction.
  */
 #ifndef KRN_RUN_H
 #define KRN_RUN_H
@@ -10,15 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define KRN_REG_SP 4 /* index in krn_cpu.regs */
-
 /* Registers of a program stopped at an instruction. */
 struct krn_cpu {
 	uint64_t regs
 		[16]; /* in the processor's order: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 ... */
 	uint64_t rip, flags;
-	void *vectors;    /* an XSAVE area in its standard form */
-	bool keeps_stack; /* rsp must not change: the model runs on the program's stack */
+	void *vectors; /* an XSAVE area in its standard form */
 };
 
 /*

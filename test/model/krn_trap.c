@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Trap mode: the handler of SIGSEGV for stores to UAR pages that are read-only. Kick mode uses it
- * for the first store of each site and for sites that cannot be rewritten.
- */
-#include "model/krn_kick.h"
+/* Trap mode: the handler of SIGSEGV for stores to UAR pages that are read-only. */
 #include "model/krn_real.h"
 #include "model/krn_run.h"
 #include "model/krn_uar.h"
@@ -65,12 +61,9 @@ static void pass_on(int number, siginfo_t *info, void *context)
 
 static void handle(int number, siginfo_t *info, void *context)
 {
-	uint64_t rip = (uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 	int saved = errno;
 	uint32_t ctx, page, off;
 
-	if (info->si_code == SI_KERNEL && krn_kick_code(rip))
-		return; /* kick mode was rewriting the instruction: execute it again */
 	if (info->si_code <= 0 || !krn_uar_lookup((uintptr_t)info->si_addr, &ctx, &page, &off)) {
 		pass_on(number, info, context);
 		errno = saved;
@@ -78,8 +71,6 @@ static void handle(int number, siginfo_t *info, void *context)
 	}
 	mdl_count_add(&mdl_self.proc->count, MDL_CNT_TRAPS, 1);
 	run_trap(context);
-	if (mdl_self.config.mode == MDL_MODE_KICK)
-		krn_kick_install(rip);
 	errno = saved;
 }
 
@@ -88,8 +79,6 @@ void krn_trap_arm(void)
 	struct sigaction ours = { .sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_NODEFER };
 	struct sigaction now;
 
-	if (mdl_self.config.mode == MDL_MODE_KICK)
-		krn_kick_prepare();
 	krn_real()->sigaction(SIGSEGV, NULL, &now);
 	if (now.sa_sigaction == handle)
 		return;

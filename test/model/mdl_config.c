@@ -32,11 +32,7 @@ static enum mdl_mode env_mode(void)
 {
 	const char *text = getenv("COPYRPC_HCA_MODE");
 
-	if (text && !strcmp(text, "poll"))
-		return MDL_MODE_POLL;
-	if (text && !strcmp(text, "kick"))
-		return MDL_MODE_KICK;
-	return MDL_MODE_TRAP;
+	return text && !strcmp(text, "poll") ? MDL_MODE_POLL : MDL_MODE_TRAP;
 }
 
 static void config_read(void)

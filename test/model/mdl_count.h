@@ -7,8 +7,8 @@
  * writes a row with relaxed atomics, because the thread of another QP may write it at the same
  * time. Figures of a requester and of the responder that it acts for go to the QP they belong to.
  *
- * In trap and kick mode the figures are exact and repeat from run to run. In poll mode doorbells
- * that hit one register before the next scan count as one.
+ * In trap mode the figures are exact and repeat from run to run. In poll mode doorbells that hit
+ * one register before the next scan count as one.
  *
  * On a real adapter the figures correspond to bytes and transactions on PCIe and packets on the
  * wire.
@@ -49,7 +49,6 @@
 	X(DROPPED, "dropped")   /* UD or UC packets that no QP received */                         \
 	X(FAULTS, "faults")     /* injected by a fault plan */                                     \
 	X(TRAPS, "traps")       /* signals taken in trap mode */                                   \
-	X(KICKS, "kicks")       /* stores replaced by calls, in kick mode */                       \
 	X(SCANS, "scans")       /* rounds of the polling thread that found work */
 
 enum mdl_count_id {

@@ -3,9 +3,9 @@
  * Interface between the kernel border (krn_*.c) and the NIC (nic_*.c).
  *
  * Calls run in the process that owns the QP, in any thread: inside a SIGSEGV handler (trap mode),
- * in place of a store (kick mode), in the polling thread, or inside write() of a uverbs command.
- * Neither side may call malloc or stdio. The stack is the application's, so both use at most 20
- * KiB. All signals are blocked while the NIC runs, except in kick mode.
+ * in the polling thread, or inside write() of a uverbs command. Neither side may call malloc or
+ * stdio. The stack is the application's, so both use at most 20 KiB. All signals are blocked while
+ * the NIC runs.
  *
  * The requester's process does all the work: it reads its own WQEs, moves the bytes, takes the
  * receive WQE of its peer and writes the CQEs of both.

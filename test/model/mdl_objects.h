@@ -45,7 +45,6 @@ enum mdl_mode {
 	/* UAR pages are read-only; a store to them runs the NIC before the next instruction */
 	MDL_MODE_TRAP,
 	MDL_MODE_POLL, /* a thread watches the UAR pages */
-	MDL_MODE_KICK, /* like trap, but a store that trapped once is replaced by a call */
 };
 
 /*
