@@ -149,8 +149,7 @@ files()
 # scripts: the project's own shell scripts, by their first line.
 scripts()
 {
-	local name
-	files '*' | while read -r name; do
-		! head -qn 2 "$name" | grep -Eqa '^#! ?/.*\b(ba)?sh\b|^# shellcheck shell=' || echo "$name"
-	done
+	files '*' | tr '\n' '\0' | xargs -0 awk '
+		FNR > 2 { nextfile }
+		/^#! ?\/.*[\/ ](ba|da)?sh( |$)|^# shellcheck shell=/ { print FILENAME; nextfile }'
 }
