@@ -16,8 +16,8 @@
 #include "util/log.h"
 #include "util/param.h"
 
-#define RING_SETUP_VERSION 2u
-#define RING_GRANT_MAX     (32u << 10) /* Response bytes that a peer may have outstanding */
+#define RING_SETUP_VERSION 3u
+#define RING_GRANT_DEFAULT (32u << 10) /* Response bytes granted if FI_COPYRPC_GRANT_MAX is 0 */
 #define RING_LEN_DEFAULT   (256u << 10)
 #define RING_LEN_LEAST     (16u << 10) /* Ring size when the budget runs low */
 #define RING_GRANT_LEAST   64u         /* Smallest reservation of a call */
@@ -27,18 +27,23 @@
 /** Local bytes in struct cm_params. */
 struct ring_params {
 	uint32_t version;
-	uint32_t features; /* None defined: zero */
-	uint64_t grant_max;
+	uint32_t features;  /* None defined: zero */
+	uint64_t grant_max; /* 0: the default of this version */
 };
 
 static_assert(sizeof(struct ring_params) <= CM_ENGINE_MAX, "fits a half");
 
-/** Returns R of the end that writes a ring of `ring_len` bytes and advertised `announced`. */
+/**
+ * Returns R_max of the end that writes a ring of `ring_len` bytes and announced `announced`. By
+ * default an eighth of the ring at most, since one-way traffic never gets twice R_max; a quarter,
+ * the most that flow control permits, if the user asks for more.
+ */
 static uint64_t ring_setup_grant(uint64_t announced, uint64_t ring_len)
 {
-	uint64_t grant = announced < ring_len / 8 ? announced : ring_len / 8;
+	uint64_t bound = announced ? ring_len / 4 : ring_len / 8;
+	uint64_t grant = announced ? announced : RING_GRANT_DEFAULT;
 
-	return grant & ~(uint64_t)(WIRE_ALIGN - 1);
+	return (grant < bound ? grant : bound) & ~(uint64_t)(WIRE_ALIGN - 1);
 }
 
 /**
@@ -68,7 +73,8 @@ static void ring_setup_warn_mem(void)
 
 static void ring_setup_params(struct cm_params *params)
 {
-	struct ring_params own = { .version = RING_SETUP_VERSION, .grant_max = RING_GRANT_MAX };
+	struct ring_params own = { .version = RING_SETUP_VERSION,
+				   .grant_max = util_params.grant_max };
 
 	memcpy(params->engine, &own, sizeof(own));
 	params->engine_len = sizeof(own);
@@ -162,7 +168,7 @@ int ring_setup_establish(struct eng_conn *eng, const struct cm_params *peer)
 	/* With less, no call would ever be admitted. */
 	if (ring_setup_grant(peer_params.grant_max, link->rx_len) < RING_GRANT_LEAST)
 		return -FI_EIO;
-	ring_conn_init(conn, link, ring_setup_grant(RING_GRANT_MAX, link->tx_len),
+	ring_conn_init(conn, link, ring_setup_grant(util_params.grant_max, link->tx_len),
 		       ring_setup_grant(peer_params.grant_max, link->rx_len));
 	if (ring_transport_registers(ring_conn_transport(conn)))
 		conn->eng.chan.get_min = util_params.rndv_min;

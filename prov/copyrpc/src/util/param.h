@@ -31,6 +31,7 @@ struct util_params {
 	const char *fault;      /* FAULT: parsed by dev/fault; NULL: no faults */
 	size_t mem;             /* MEM: budget of ring memory per domain */
 	size_t ring_size;       /* RING_SIZE: 0: from `mem` and the number of peers */
+	size_t grant_max;       /* GRANT_MAX: response bytes that a peer may reserve; 0: default */
 	size_t eager_max;       /* EAGER_MAX: largest message sent in one piece */
 	size_t rndv_min;        /* RNDV_MIN: smallest message for rendezvous */
 	size_t single_copy_min; /* SINGLE_COPY_MIN: smallest message the kernel copies; 0: none */
