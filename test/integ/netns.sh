@@ -30,8 +30,6 @@ netns_make()
 		ip -n "$ns" link set lo up
 		ip -n "$ns" addr add "$end/24" dev "$dev"
 		ip -n "$ns" link set "$dev" up
-		# What no other route leads to: a default route makes this the address of endpoints.
-		ip -n "$ns" route add default dev "$dev"
 	done
 }
 
