@@ -6,8 +6,8 @@
  * Refused calls return -FI_ENOSYS. Only entries for which libfabric's inline functions check
  * (tostr, ops_set) stay NULL: a call with an object of another type is refused, too.
  */
-#ifndef OFI_BASE_CPR_NOSYS_H
-#define OFI_BASE_CPR_NOSYS_H
+#ifndef OFI_BASE_CPR_FID_H
+#define OFI_BASE_CPR_FID_H
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
