@@ -30,11 +30,15 @@ static void vm_copy(struct side *s, size_t off, size_t len, bool is_write)
 }
 
 /* Copies as an engine does: both ends copy, because the sender has exposed its memory and polls. */
-static void dev_get(struct side *s, size_t off, size_t len)
+static void dev_get(struct side *s, size_t off, size_t len, uint64_t key)
 {
 	struct iovec iov = { s->buf + off, len };
 	struct dev_get g = {
-		.remote_addr = s->peer_buf + off, .iov = &iov, .iov_cnt = 1, .len = len
+		.remote_addr = s->peer_buf + off,
+		.remote_key = key,
+		.iov = &iov,
+		.iov_cnt = 1,
+		.len = len,
 	};
 	struct dev_event ev;
 
@@ -44,6 +48,20 @@ static void dev_get(struct side *s, size_t off, size_t len)
 	CHECK(!g.status);
 }
 
+/* Exposes the bytes, announces them with their key, and helps until the receiver has them. */
+static void copy_expose(struct side *s, const struct copy_arg *arg, size_t off)
+{
+	struct dev_link *link = s->conns[0].link;
+	struct dev_mem *mem;
+	uint8_t word[8];
+
+	CHECK(!link->ops->expose(link, s->buf + off, arg->len, &mem));
+	memcpy(word, &mem->remote_key, sizeof(word));
+	send_one(&s->conns[0], word, sizeof(word));
+	recv_one(s, word);
+	link->ops->unexpose(link, mem);
+}
+
 /* Sends as the parent: announces, copies its part, and waits for the receiver's last word. */
 static void copy_send(struct side *s, const struct copy_arg *arg, size_t off)
 {
@@ -51,6 +69,10 @@ static void copy_send(struct side *s, const struct copy_arg *arg, size_t off)
 	uint8_t word[8] = { 0 };
 	size_t done, n;
 
+	if (arg->how == COPY_GET) {
+		copy_expose(s, arg, off);
+		return;
+	}
 	if (arg->how == COPY_RING) {
 		for (done = 0; done < arg->len; done += n) {
 			n = arg->len - done < arg->piece ? arg->len - done : arg->piece;
@@ -70,6 +92,7 @@ static void copy_recv(struct side *s, const struct copy_arg *arg, size_t off)
 {
 	struct conn *c = &s->conns[0];
 	uint8_t word[8];
+	uint64_t key;
 	size_t done;
 
 	if (arg->how == COPY_RING) {
@@ -77,8 +100,9 @@ static void copy_recv(struct side *s, const struct copy_arg *arg, size_t off)
 			recv_one(s, s->buf + off + done);
 	} else {
 		recv_one(s, word);
+		memcpy(&key, word, sizeof(key));
 		if (arg->how == COPY_GET)
-			dev_get(s, off, arg->len);
+			dev_get(s, off, arg->len, key);
 		else
 			vm_copy(s, off, arg->how == COPY_HALVES ? arg->len / 2 : arg->len, false);
 		if (arg->how == COPY_HALVES)
@@ -96,8 +120,6 @@ static double job_copy(struct side *s, const void *p)
 	uint64_t start;
 
 	n = n < 4 ? 4 : n > 2000 ? 2000 : n;
-	if (arg->how == COPY_GET && !s->is_child)
-		s->conns[0].link->ops->expose(s->conns[0].link, 1);
 	for (b = 0; b < ROWS_BLOCKS; b++) {
 		start = util_clock_ns();
 		for (i = 0; i < n; i++) {

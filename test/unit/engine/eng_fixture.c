@@ -242,6 +242,14 @@ static void fake_drain(struct eng_conn *conn)
 	fake_tell('d', 0);
 }
 
+static bool fake_withdraw(struct eng_conn *conn)
+{
+	(void)conn;
+	if (fake_cfg.peer_writes)
+		fake_tell('w', 0);
+	return !fake_cfg.peer_writes;
+}
+
 static void fake_end(struct eng_conn *conn)
 {
 	cr_assert_neq(conn->err, 0);
@@ -294,9 +302,9 @@ static void fake_disarm(struct eng_transport *transport)
 		.path = path_bit, .name = "fake", .open = fake_open, .close = fake_close,          \
 		.ep_open = fake_ep_open, .ep_close = fake_ep_close, .prepare = fake_prepare,       \
 		.establish = fake_establish, .attach = fake_attach, .drain = fake_drain,           \
-		.end = fake_end, .stop = fake_stop, .free = fake_free, .poll = fake_poll,          \
-		.flush = fake_flush, .progress = fake_progress, .wait_fd = fake_wait_fd,           \
-		.arm = fake_arm, .disarm = fake_disarm,                                            \
+		.withdraw = fake_withdraw, .end = fake_end, .stop = fake_stop, .free = fake_free,  \
+		.poll = fake_poll, .flush = fake_flush, .progress = fake_progress,                 \
+		.wait_fd = fake_wait_fd, .arm = fake_arm, .disarm = fake_disarm,                   \
 	}
 
 const struct eng_transport_ops fake_transport_ops[2] = { FAKE_TRANSPORT(WIRE_CM_PATH_SHM),

@@ -52,7 +52,8 @@ extern const struct eng_transports fake_transports_first, fake_transports_second
 struct fake_transport_cfg {
 	int fail_open[2]; /* Per transport */
 	int fail_port, fail_prepare, fail_establish, fail_attach;
-	bool busy; /* poll and arm report more work */
+	bool busy;        /* poll and arm report more work */
+	bool peer_writes; /* withdraw returns false, and is recorded: w */
 };
 
 extern struct fake_transport_cfg fake_cfg;

@@ -73,6 +73,48 @@ Test(eng_conn, a_failed_connection_with_a_dead_peer_ends_once, .timeout = 200)
 	wholes_close();
 }
 
+/* A buffer is given back when core is notified. */
+Test(eng_conn, a_failure_is_reported_once_the_peer_cannot_write_any_more, .timeout = 200)
+{
+	struct eng_conn *conn;
+
+	meet();
+	conn = eng_conn_of(wholes[0].chan);
+	fake_cfg.peer_writes = true;
+	eng_conn_fail(conn, -FI_EIO);
+	whole_progress(&wholes[0]);
+	whole_progress(&wholes[0]);
+	cr_expect_str_eq(fake_story, "w", "asked once, then the transport calls");
+	eng_conn_down(conn, -FI_ECONNRESET);
+	cr_expect_str_eq(fake_story, "ww");
+	cr_expect_eq(wholes[0].down, 0);
+	fake_cfg.peer_writes = false;
+	eng_conn_withdrawn(conn);
+	whole_progress(&wholes[0]);
+	cr_expect_str_eq(fake_story, "wwxsf");
+	cr_expect_eq(wholes[0].down, 1);
+	cr_expect_eq(wholes[0].err, -FI_EIO);
+	wholes_until(&wholes[1].down);
+	wholes_close();
+}
+
+Test(eng_conn, a_channel_whose_peer_writes_is_failed_instead_of_closed, .timeout = 200)
+{
+	struct core_chan *chan;
+
+	meet();
+	chan = wholes[0].chan;
+	cr_expect(eng_chan_withdraw(chan));
+	fake_cfg.peer_writes = true;
+	cr_expect(!eng_chan_withdraw(chan));
+	cr_expect_eq(eng_conn_of(chan)->err, -FI_ECONNABORTED);
+	fake_cfg.peer_writes = false;
+	whole_progress(&wholes[0]);
+	cr_expect_eq(wholes[0].down, 1);
+	wholes_until(&wholes[1].down);
+	wholes_close();
+}
+
 Test(eng_conn, drain_keeps_a_connection_unless_it_failed, .timeout = 200)
 {
 	struct eng_conn *conn;

@@ -222,6 +222,11 @@ struct core_chan_ops {
 	 * undelivered.
 	 */
 	void (*drain)(struct core_chan *chan);
+	/*
+	 * Returns true if close does not wait for the peer. Else marks the channel as failed:
+	 * on_down follows, in bounded time. NULL: close never waits.
+	 */
+	bool (*withdraw)(struct core_chan *chan);
 	/* Returns true while accepted messages may be lost by a close. fi_close polls this. */
 	bool (*is_busy)(struct core_chan *chan);
 	/*

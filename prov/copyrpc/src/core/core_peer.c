@@ -226,6 +226,10 @@ void core_peer_on_up(struct core_ep *ep, struct core_chan *chan, const struct so
 		chan->ops->close(chan);
 		return;
 	}
+	if (peer->chan && peer->chan->ops->withdraw && !peer->chan->ops->withdraw(peer->chan)) {
+		chan->ops->close(chan); /* the peer connects again, after the end of the old one */
+		return;
+	}
 	if (peer->chan)
 		core_peer_fail(peer, -FI_ECONNABORTED, CORE_PEER_DEAD);
 	peer->incarnation = incarnation;

@@ -49,6 +49,8 @@ enum dev_event_kind {
 	DEV_EV_READ, /* a read_consumer ended: value */
 	DEV_EV_ACK,  /* the peer's device has a write_imm_ack and all writes before it */
 	DEV_EV_GET,  /* a get or put ended: get->status is set */
+	/* nothing of the peer writes into local buffers any more; after withdraw returned false */
+	DEV_EV_WITHDRAWN,
 	/* the link failed: status. The device logged the cause. Last event of the link */
 	DEV_EV_DOWN,
 };
@@ -59,8 +61,7 @@ enum dev_mem_access {
 	DEV_MEM_REMOTE_WRITE = 1 << 2, /* peers may put into it */
 };
 
-/** Registered memory. Devices embed it first. */
-
+/** Registered or exposed memory. Devices embed it first. */
 struct dev_mem {
 	uint64_t remote_key; /* for the peer's dev_get.remote_key */
 };
@@ -172,10 +173,18 @@ struct dev_link_ops {
 	/* Like get, from the local buffers into the peer's memory. NULL without DEV_CAP_PUT. */
 	int (*put)(struct dev_link *link, struct dev_get *get);
 	/*
-	 * Changes the number of local ranges exposed to the peer by `delta`. A device that can
-	 * copy at both ends helps with the peer's gets while it polls. NULL: not needed.
+	 * Lets the peer get [addr, addr + len) with mem->remote_key, until unexpose. A device that
+	 * can copy at both ends then helps, while it polls, with the peer's first get of these
+	 * bytes, if that begins at addr. Both NULL: the device has mem_reg, or needs neither.
 	 */
-	void (*expose)(struct dev_link *link, int delta);
+	int (*expose)(struct dev_link *link, const void *addr, size_t len, struct dev_mem **mem);
+	void (*unexpose)(struct dev_link *link, struct dev_mem *mem);
+	/*
+	 * Drops all gets, without events. Returns true once nothing of the peer can write into
+	 * their buffers. After false a DEV_EV_WITHDRAWN follows, in bounded time. NULL: detach does
+	 * not wait for peers.
+	 */
+	bool (*withdraw)(struct dev_link *link);
 	/*
 	 * Fills the local half of the description for the peer's connect. Duplicates descriptors.
 	 */

@@ -49,6 +49,17 @@ void eng_conn_up(struct eng_conn *conn)
 	engine->up->on_up(ep, &conn->chan, (struct sockaddr *)&addr, cm_conn_incarnation(conn->cm));
 }
 
+/** Notifies core of a failed connection, unless the transport calls eng_conn_withdrawn later. */
+static void eng_conn_end(struct eng_conn *conn)
+{
+	const struct eng_transport_ops *ops = conn->transport->ops;
+
+	if (ops->withdraw && !ops->withdraw(conn))
+		return;
+	ops->end(conn);
+	conn->up->on_down(&conn->chan, conn->err);
+}
+
 void eng_conn_down(struct eng_conn *conn, int err)
 {
 	if (!conn->up_reported) {
@@ -59,8 +70,13 @@ void eng_conn_down(struct eng_conn *conn, int err)
 		conn->transport->ops->drain(conn);
 	util_list_remove(&conn->fail_link);
 	conn->err = conn->err ? conn->err : err;
-	conn->transport->ops->end(conn);
-	conn->up->on_down(&conn->chan, conn->err);
+	eng_conn_end(conn);
+}
+
+void eng_conn_withdrawn(struct eng_conn *conn)
+{
+	util_list_remove(&conn->fail_link);
+	util_list_push_back(&conn->engine->failed, &conn->fail_link);
 }
 
 void eng_conn_failed(struct eng_conn *conn)
@@ -68,8 +84,7 @@ void eng_conn_failed(struct eng_conn *conn)
 	if (conn->cm)
 		cm_conn_break(conn->cm, !conn->transport->ops->has_received ||
 						conn->transport->ops->has_received(conn));
-	conn->transport->ops->end(conn);
-	conn->up->on_down(&conn->chan, conn->err);
+	eng_conn_end(conn);
 }
 
 /** Stops the connection and keeps its memory. Idempotent. */
@@ -105,6 +120,17 @@ void eng_chan_drain(struct core_chan *chan)
 
 	if (!conn->err && conn->attached)
 		conn->transport->ops->drain(conn);
+}
+
+bool eng_chan_withdraw(struct core_chan *chan)
+{
+	struct eng_conn *conn = eng_conn_of(chan);
+	const struct eng_transport_ops *ops = conn->transport->ops;
+
+	if (!ops->withdraw || ops->withdraw(conn))
+		return true;
+	eng_conn_fail(conn, -FI_ECONNABORTED);
+	return false;
 }
 
 void eng_chan_stop(struct core_chan *chan)

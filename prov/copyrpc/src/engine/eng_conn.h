@@ -3,9 +3,12 @@
  * State common to all connections of an engine, and their life. Called by the engine's events, by
  * transports, and by core through core_chan_ops.
  *
- *   prepared --up--> up --down or eng_conn_fail--> down --core closes--> freed
- *       |                                                                  ^
- *       +-- down, or the endpoint closes ----------------------------------+
+ *   prepared --up--> up --down or eng_conn_fail--> failed --withdrawn--> down --core closes--> freed
+ *       |                                                                                        ^
+ *       +-- down, or the endpoint closes --------------------------------------------------------+
+ *
+ * A failed connection waits, without delay for others, until nothing of its peer can write into
+ * memory of users: core then ends the operations, and users reuse their buffers.
  *
  * A transport embeds struct eng_conn as first member of its own connection. Owner: the thread that
  * holds the domain, except for `conn_link` (the engine's lock) and the fields that prepare and
@@ -58,13 +61,20 @@ void eng_conn_fail(struct eng_conn *conn, int err);
 void eng_conn_up(struct eng_conn *conn);
 void eng_conn_down(struct eng_conn *conn, int err);
 
+/**
+ * Called by a transport whose withdraw returned false, once nothing of the peer can write into
+ * memory of users any more; the next progress call notifies core.
+ */
+void eng_conn_withdrawn(struct eng_conn *conn);
+
 /** Reports to core a connection that eng_conn_fail marked. */
 void eng_conn_failed(struct eng_conn *conn);
 
 /** Frees a connection in any state. */
 void eng_conn_free(struct eng_conn *conn);
 
-/** Implement core_chan_ops.drain, stop and close for every transport. */
+/** Implement core_chan_ops.drain, withdraw, stop and close for every transport. */
+bool eng_chan_withdraw(struct core_chan *chan);
 void eng_chan_drain(struct core_chan *chan);
 void eng_chan_stop(struct core_chan *chan);
 void eng_chan_close(struct core_chan *chan);

@@ -8,14 +8,14 @@
  * through its ops. A transport embeds struct eng_transport as first member, in memory that the
  * engine provides.
  *
- *   open -> { prepare -> establish -> attach -> poll, flush ... -> drain -> end -> stop -> free }
- *        -> close
+ *   open -> { prepare -> establish -> attach -> poll, flush ... -> drain -> withdraw -> end -> stop
+ *             -> free } -> close
  *
  * prepare and establish run in the control thread, under cm's mutex: they must neither block nor
  * call cm. open and close run alone. All others run under the domain's lock. A transport without an
  * attached connection is polled only before a thread sleeps: data that arrived before a
  * connection's attach must be available then. free may come at any time after prepare and follows
- * stop; drain and end come only after attach.
+ * stop; drain, withdraw and end come only after attach.
  *
  * Tested by test/unit/engine.
  */
@@ -85,6 +85,12 @@ struct eng_transport_ops {
 	 * polled any more. Returns even if the peer keeps sending.
 	 */
 	void (*drain)(struct eng_conn *conn);
+	/*
+	 * Returns true once nothing of the peer can write into memory of users. After false the
+	 * transport calls eng_conn_withdrawn in bounded time. Called before end, after conn->err was
+	 * set. NULL: end sees to that.
+	 */
+	bool (*withdraw)(struct eng_conn *conn);
 	/*
 	 * Stops sending and receiving after conn->err was set. The device releases memory of users,
 	 * and open transfers end with the error. on_down follows.

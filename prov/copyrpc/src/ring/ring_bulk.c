@@ -106,10 +106,13 @@ int ring_bulk_expose(struct core_chan *chan, const void *addr, size_t len,
 		if (ret)
 			return ret;
 	}
+	if (conn->link->ops->expose) {
+		ret = conn->link->ops->expose(conn->link, addr, len, &mem);
+		if (ret)
+			return ret;
+	}
 	exposure->key = mem ? mem->remote_key : 0;
 	exposure->engine = mem;
-	if (conn->link->ops->expose)
-		conn->link->ops->expose(conn->link, 1);
 	return 0;
 }
 
@@ -118,9 +121,9 @@ void ring_bulk_unexpose(struct core_chan *chan, struct core_exposure *exposure)
 	struct ring_conn *conn = ring_conn_of(chan);
 	struct ring_transport *transport = ring_conn_transport(conn);
 
-	if (conn->link->ops->expose)
-		conn->link->ops->expose(conn->link, -1);
-	if (exposure->engine)
+	if (exposure->engine && conn->link->ops->unexpose)
+		conn->link->ops->unexpose(conn->link, exposure->engine);
+	else if (exposure->engine)
 		transport->dev_ops->mem_dereg(transport->dev, exposure->engine);
 	exposure->engine = NULL;
 }

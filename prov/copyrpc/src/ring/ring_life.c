@@ -78,6 +78,14 @@ void ring_life_end(struct eng_conn *eng)
 	ring_bulk_fail(conn, eng->err);
 }
 
+bool ring_life_withdraw(struct eng_conn *eng)
+{
+	struct ring_conn *conn = ring_life_conn(eng);
+
+	return !conn->attached || !conn->link->ops->withdraw ||
+	       conn->link->ops->withdraw(conn->link);
+}
+
 void ring_life_stop(struct eng_conn *eng)
 {
 	struct ring_conn *conn = ring_life_conn(eng);

@@ -66,6 +66,7 @@ size_t ring_transport_call_room(struct core_chan *chan, size_t len, uint32_t res
 int ring_life_attach(struct eng_conn *conn);
 bool ring_life_has_received(const struct eng_conn *conn);
 void ring_life_drain(struct eng_conn *conn);
+bool ring_life_withdraw(struct eng_conn *conn);
 void ring_life_end(struct eng_conn *conn);
 void ring_life_stop(struct eng_conn *conn);
 void ring_life_free(struct eng_conn *conn);

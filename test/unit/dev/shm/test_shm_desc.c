@@ -64,7 +64,8 @@ Test(shm_desc, every_wrong_field_is_refused, .init = setup)
 {
 	REFUSES(magic, 0);
 	REFUSES(version, 0);
-	REFUSES(version, 2);
+	REFUSES(version, SHM_DESC_VERSION - 1);
+	REFUSES(version, SHM_DESC_VERSION + 1);
 	REFUSES(flags, 2);
 	REFUSES(flags, 0x8001);
 	REFUSES(rx_len, 0);

@@ -37,11 +37,20 @@ enum sender {
 	SENDER_COMPUTES,
 	SENDER_DEFERS, /* claims one part of each get and defers writing it */
 	SENDER_FAILS,  /* claims one part of each get and fails to write it */
-	SENDER_STOPS,  /* claims one part and stops */
+	SENDER_STOPS,  /* claims one part of each get and stops before it writes it */
+};
+
+/** Exposures that the receiver requests, in memory of both. */
+struct desk {
+	uint32_t want, have; /* requests, and those that the sender has fulfilled */
+	size_t cnt;
+	uint64_t addr[CROWD], len[CROWD], key[CROWD];
 };
 
 static struct shm_dev *dev;
 static struct transport transport;
+static struct desk *desk;
+static enum sender sender_is;
 static uint8_t *src, *dst;
 static pid_t pid;
 
@@ -50,61 +59,89 @@ static uint8_t pattern(size_t i)
 	return (uint8_t)(i * 31 + (i >> 8) * 7 + (i >> 16));
 }
 
-/* Claims a part like shm_share.c. Returns its index, or -1. */
-static int claim_one(struct shm_offer *offer)
+/* Claims a part of a generation other than `last`. Returns its index and *gen, or -1. */
+static int claim_one(struct shm_offer *offer, uint32_t last, uint32_t *gen)
 {
 	uint64_t claim = __atomic_load_n(&offer->claim, __ATOMIC_ACQUIRE);
-	uint32_t parts = __atomic_load_n(&offer->round.parts, __ATOMIC_RELAXED);
+	uint32_t parts = __atomic_load_n(&offer->parts, __ATOMIC_RELAXED);
 
-	if ((uint32_t)claim >= parts ||
+	*gen = (uint32_t)(claim >> 32);
+	if (*gen == last || (uint32_t)claim >= parts ||
 	    !__atomic_compare_exchange_n(&offer->claim, &claim, claim + 1, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return -1;
 	return (int)(uint32_t)claim;
 }
 
-static void write_part(struct shm_offer *offer, int idx)
+/* Writes a part of the only get. Returns true if all of it was written. */
+static bool write_part(struct shm_offer *offer, int idx)
 {
-	struct shm_vec vec;
+	struct iovec local;
+	uint64_t from, to;
 
-	shm_round_part(&offer->round, (uint32_t)idx, true, &vec);
-	shm_bulk_put_vec(pair_shm_link(&transport), &vec);
+	shm_part_of(offer->first.len, offer->parts, (uint32_t)idx, &from, &to);
+	local = (struct iovec){ (uint8_t *)(uintptr_t)desk->addr[0] + offer->first.off + from,
+				to - from };
+	return shm_bulk_put_vec(pair_shm_link(&transport), &local, 1, &offer->dst[idx - 1], 1,
+				to - from);
 }
 
 static void sender_by_hand(enum sender how)
 {
 	struct shm_offer *offer = pair_shm_link(&transport)->peer_offer;
 	uint32_t last = 0, gen;
+	bool written = false;
 	int idx;
 
 	for (;;) {
-		gen = (uint32_t)(__atomic_load_n(&offer->claim, __ATOMIC_RELAXED) >> 32);
-		if (gen == last || (idx = claim_one(offer)) < 0)
+		idx = claim_one(offer, last, &gen);
+		if (idx < 0)
 			continue;
 		last = gen;
 		if (how == SENDER_STOPS)
-			pause();
-		if (how == SENDER_DEFERS) {
+			raise(SIGSTOP);
+		if (how == SENDER_DEFERS)
 			usleep(20000);
-			write_part(offer, idx);
-		} else {
-			__atomic_store_n(&offer->failed, 1, __ATOMIC_RELAXED);
-		}
-		__atomic_fetch_add(&offer->done, 1, __ATOMIC_RELEASE);
+		if (how != SENDER_FAILS)
+			written = write_part(offer, idx);
+		__atomic_store_n(&offer->done,
+				 shm_offer_word(gen, written ? 1 : 1 | SHM_OFFER_FAILED),
+				 __ATOMIC_RELEASE);
 	}
+}
+
+/* Exposes what the receiver requests, in place of what it requested before. */
+static void serve_desk(struct dev_mem **mem, size_t *cnt)
+{
+	const struct dev_link_ops *ops = transport.link->ops;
+
+	if (__atomic_load_n(&desk->want, __ATOMIC_ACQUIRE) == desk->have)
+		return;
+	while (*cnt)
+		ops->unexpose(transport.link, mem[--*cnt]);
+	for (; *cnt < desk->cnt; ++*cnt) {
+		cr_assert_eq(ops->expose(transport.link, (void *)(uintptr_t)desk->addr[*cnt],
+					 desk->len[*cnt], &mem[*cnt]),
+			     0);
+		desk->key[*cnt] = mem[*cnt]->remote_key;
+	}
+	__atomic_store_n(&desk->have, desk->want, __ATOMIC_RELEASE);
 }
 
 static void sender(enum sender how)
 {
+	struct dev_mem *mem[CROWD];
 	struct dev_event ev;
+	size_t cnt = 0;
 
 	if (how == SENDER_COMPUTES)
 		pause();
 	if (how != SENDER_POLLS)
 		sender_by_hand(how);
-	transport.link->ops->expose(transport.link, 1);
-	for (;;)
+	for (;;) {
+		serve_desk(mem, &cnt);
 		shm_dev_ops.poll((struct dev *)dev, &ev);
+	}
 }
 
 static void start(enum sender how)
@@ -114,8 +151,10 @@ static void start(enum sender how)
 	size_t i;
 
 	util_params.single_copy = 1;
+	sender_is = how;
 	src = mmap(NULL, LEN, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	dst = mmap(NULL, LEN + CROWD * 64, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	desk = mmap(NULL, sizeof(*desk), prot, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
 	pid = fork();
 	cr_assert_geq(pid, 0);
@@ -137,6 +176,27 @@ static void stop(void)
 {
 	kill(pid, SIGKILL);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+}
+
+/* Starts `cnt` gets of exposures of their bytes. */
+static void get_exposed(struct dev_get *g, size_t cnt)
+{
+	size_t i;
+
+	desk->cnt = cnt;
+	for (i = 0; i < cnt; i++) {
+		desk->addr[i] = g[i].remote_addr;
+		desk->len[i] = g[i].len;
+	}
+	__atomic_store_n(&desk->want, desk->want + 1, __ATOMIC_RELEASE);
+	while (sender_is == SENDER_POLLS &&
+	       __atomic_load_n(&desk->have, __ATOMIC_ACQUIRE) != desk->want && patient())
+		;
+	for (i = 0; i < cnt; i++) {
+		g[i].remote_key = desk->key[i];
+		g[i].status = 1;
+		cr_assert_eq(transport.link->ops->get(transport.link, &g[i]), 0);
+	}
 }
 
 /* Polls until the next get has ended. */
@@ -166,14 +226,12 @@ static void expect_bytes(size_t at, size_t from, size_t len)
 static uint32_t get_checked(size_t from, size_t len)
 {
 	struct iovec iov = { dst + 32, len };
-	struct dev_get g = { .remote_addr = (uintptr_t)src + from,
-			     .iov = &iov,
-			     .iov_cnt = 1,
-			     .len = len,
-			     .status = 1 };
+	struct dev_get g = {
+		.remote_addr = (uintptr_t)src + from, .iov = &iov, .iov_cnt = 1, .len = len
+	};
 
 	memset(dst, 0xee, len + 64);
-	cr_assert_eq(transport.link->ops->get(transport.link, &g), 0);
+	get_exposed(&g, 1);
 	cr_assert_eq(await(), &g);
 	cr_assert_eq(g.status, 0);
 	expect_bytes(32, from, len);
@@ -228,10 +286,9 @@ static uint32_t get_crowd(size_t cnt, size_t len)
 		g[i] = (struct dev_get){ .remote_addr = (uintptr_t)src + i * 100,
 					 .iov = &iov[i],
 					 .iov_cnt = 1,
-					 .len = len,
-					 .status = 1 };
-		cr_assert_eq(transport.link->ops->get(transport.link, &g[i]), 0);
+					 .len = len };
 	}
+	get_exposed(g, cnt);
 	for (i = 0; i < cnt; i++) {
 		cr_assert_eq(await(), &g[i], "gets end in order");
 		cr_assert_eq(g[i].status, 0);
@@ -278,8 +335,8 @@ Test(shm_share, one_get_of_a_round_can_fail)
 					 .iov = &iov[i],
 					 .iov_cnt = 1,
 					 .len = 60000 };
-		cr_assert_eq(transport.link->ops->get(transport.link, &g[i]), 0);
 	}
+	get_exposed(g, 3);
 	for (i = 0; i < 3; i++) {
 		cr_assert_eq(await(), &g[i]);
 		cr_expect_eq(g[i].status, i == 1 ? -FI_EFAULT : 0);
@@ -373,16 +430,49 @@ static void await_claimed_part(struct dev_get *g)
 	bool ended;
 
 	while (patient()) {
-		cr_assert_eq(transport.link->ops->get(transport.link, g), 0);
+		get_exposed(g, 1);
 		for (ended = false; !ended && patient();) {
 			ended = shm_dev_ops.poll((struct dev *)dev, &ev);
-			if ((uint32_t)link->share.claim == link->share.round.parts &&
+			if (link->share.state == SHM_SHARE_OFFERED &&
+			    (uint32_t)link->share.claim == link->share.round.parts &&
 			    link->share.mine < link->share.round.parts &&
-			    !__atomic_load_n(&link->ctrl->offer.done, __ATOMIC_RELAXED))
+			    __atomic_load_n(&link->ctrl->offer.done, __ATOMIC_RELAXED) >> 32 !=
+				    link->share.gen)
 				return;
 		}
 	}
 	cr_assert_fail("no part was claimed");
+}
+
+/* Begins a get of LEN bytes, of which the sender has claimed a part and stops. */
+static void begin_stopped_get(struct dev_get *g, struct iovec *iov)
+{
+	*iov = (struct iovec){ NULL, LEN };
+	*g = (struct dev_get){ .iov = iov, .iov_cnt = 1, .len = LEN };
+	start(SENDER_STOPS);
+	iov->iov_base = dst;
+	g->remote_addr = (uintptr_t)src;
+	await_claimed_part(g);
+	cr_assert_eq(waitpid(pid, NULL, WUNTRACED), pid);
+}
+
+/* Lets a stopped sender go on, and waits until it has reported its part. */
+static void resume_sender(uint32_t gen)
+{
+	struct shm_offer *offer = &pair_shm_link(&transport)->ctrl->offer;
+
+	cr_assert_eq(kill(pid, SIGCONT), 0);
+	while (__atomic_load_n(&offer->done, __ATOMIC_ACQUIRE) >> 32 != gen && patient())
+		usleep(1000);
+}
+
+static size_t count_other_than(uint8_t byte)
+{
+	size_t k, bad = 0;
+
+	for (k = 0; k < LEN; k++)
+		bad += dst[k] != byte;
+	return bad;
 }
 
 Test(shm_share, arm_fails_while_a_get_is_pending)
@@ -395,7 +485,7 @@ Test(shm_share, arm_fails_while_a_get_is_pending)
 	g.remote_addr = (uintptr_t)src;
 	await_claimed_part(&g);
 	cr_expect_eq(shm_dev_ops.arm((struct dev *)dev), -FI_EAGAIN, "no event would end a sleep");
-	transport.link->ops->detach(transport.link); /* waits for the writer of local memory */
+	transport.link->ops->detach(transport.link);
 	cr_expect_eq(pair_shm_link(&transport)->share.round.cnt, 0);
 	cr_expect_eq(dev->bulk_cnt, 0);
 	stop();
@@ -426,101 +516,164 @@ Test(shm_share, detaching_drops_pending_gets)
 
 Test(shm_share, detaching_does_not_wait_for_a_dead_sender)
 {
-	struct iovec iov = { NULL, LEN };
-	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = LEN };
+	struct iovec iov;
+	struct dev_get g;
+	uint64_t start_ns;
 
-	start(SENDER_STOPS);
-	iov.iov_base = dst;
-	g.remote_addr = (uintptr_t)src;
-	await_claimed_part(&g);
+	begin_stopped_get(&g, &iov);
 	stop();
+	start_ns = util_clock_ns();
 	transport.link->ops->detach(transport.link);
+	cr_expect_lt(util_clock_ns() - start_ns, SHM_SHARE_GRACE_NS);
 	cr_expect_eq(dev->bulk_cnt, 0);
 }
 
-static void *resume_later(void *arg)
+/* The rest of the copy is made here, and what the sender then does comes too late. */
+Test(shm_share, a_get_does_not_wait_for_ever_for_a_stopped_sender)
 {
-	usleep(1300 * 1000);
-	*(bool *)arg = true;
-	kill(pid, SIGCONT);
-	return NULL;
-}
+	struct iovec iov;
+	struct dev_get g;
 
-/* Runs gets until the sender is stopped between the claim of a part and its writing. */
-static void stop_inside_a_part(struct dev_get *g)
-{
-	const struct shm_link *link = pair_shm_link(&transport);
-	struct dev_event ev;
-
-	while (patient()) {
-		await_claimed_part(g);
-		cr_assert_eq(kill(pid, SIGSTOP), 0);
-		cr_assert_eq(waitpid(pid, NULL, WUNTRACED), pid);
-		if (link->ctrl->offer.done != link->share.round.parts - link->share.mine)
-			return;
-		kill(pid, SIGCONT); /* too late */
-		while (!shm_dev_ops.poll((struct dev *)dev, &ev))
-			;
-	}
-	cr_assert_fail("no part was claimed");
-}
-
-/*
- * After detach the user may reuse the buffer: a later write of a stopped process would overwrite
- * it.
- */
-Test(shm_share, detaching_waits_for_a_stopped_sender)
-{
-	struct iovec iov = { NULL, LEN };
-	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = LEN };
-	bool resumed = false;
-	pthread_t thread;
-	size_t k, bad = 0;
-
-	start(SENDER_DEFERS);
-	iov.iov_base = dst;
-	g.remote_addr = (uintptr_t)src;
-	stop_inside_a_part(&g);
-	pthread_create(&thread, NULL, resume_later, &resumed);
-	transport.link->ops->detach(transport.link);
-	cr_expect(resumed, "a part was not written yet");
+	begin_stopped_get(&g, &iov);
+	cr_assert_eq(await(), &g);
+	cr_expect_eq(g.status, 0);
+	for (size_t k = 0; k < LEN; k++)
+		cr_assert_eq(dst[k], pattern(k), "byte %zu", k);
 	memset(dst, 0x11, LEN);
-	pthread_join(thread, NULL);
-	usleep(100 * 1000);
-	for (k = 0; k < LEN; k++)
-		bad += dst[k] != 0x11;
-	cr_expect_eq(bad, 0, "%zu bytes were written afterwards", bad);
+	resume_sender(pair_shm_link(&transport)->share.owed_gen);
+	cr_expect_eq(count_other_than(0x11), 0, "the sender has written into a buffer given back");
+	cr_expect_eq(dev->bulk_cnt, 0);
 	stop();
 }
 
-Test(shm_share, a_malformed_offer_is_harmless)
+/* A late call of the sender would read the ranges of the next round. */
+Test(shm_share, nothing_is_offered_while_the_sender_owes_a_part)
 {
-	static const uint32_t counts[] = {
-		0, 1, 2, SHM_ROUND_GETS, SHM_ROUND_GETS + 1, UINT32_MAX
-	};
-	static const uint64_t words[] = { 0, 1, 1ull << 47, UINT64_MAX - 1, UINT64_MAX };
+	const struct shm_link *link;
+	struct iovec iov;
+	struct dev_get g;
+	uint32_t gen;
+
+	begin_stopped_get(&g, &iov);
+	cr_assert_eq(await(), &g);
+	link = pair_shm_link(&transport);
+	gen = link->share.gen;
+	get_exposed(&g, 1);
+	cr_assert_eq(await(), &g);
+	cr_expect_eq(link->share.gen, gen, "read by the receiver alone");
+	resume_sender(gen);
+	get_exposed(&g, 1);
+	cr_assert_eq(await(), &g);
+	cr_expect_eq(link->share.gen, gen + 1, "offered again");
+	stop();
+}
+
+/* After detach the user may reuse the buffer. */
+Test(shm_share, after_detach_a_stopped_sender_writes_nothing)
+{
+	struct iovec iov;
+	struct dev_get g;
+
+	begin_stopped_get(&g, &iov);
+	transport.link->ops->detach(transport.link); /* the test's timeout is the limit */
+	cr_expect_eq(dev->bulk_cnt, 0);
+	memset(dst, 0x11, LEN);
+	resume_sender(pair_shm_link(&transport)->share.owed_gen);
+	cr_expect_eq(count_other_than(0x11), 0, "the sender has written into a buffer given back");
+	stop();
+}
+
+Test(shm_share, others_go_on_while_a_link_is_withdrawn)
+{
+	struct transport from, to;
+	struct dev_event ev = { 0 };
+	struct iovec iov;
+	struct dev_get g;
+	uint32_t others = 0;
+
+	begin_stopped_get(&g, &iov);
+	pair_open(pair_dev(), &from, 4096, dev, &to, 4096);
+	cr_assert(!transport.link->ops->withdraw(transport.link), "a call may be in the kernel");
+	pair_write(&from, 1);
+	while (patient()) {
+		if (!shm_dev_ops.poll((struct dev *)dev, &ev))
+			continue;
+		if (ev.kind != DEV_EV_IMM)
+			break;
+		others++;
+		pair_write(&from, 1);
+	}
+	cr_expect_eq(ev.kind, DEV_EV_WITHDRAWN);
+	cr_expect_eq(ev.link, transport.link);
+	cr_expect_gt(others, 1000);
+	cr_expect(transport.link->ops->withdraw(transport.link), "nothing is left");
+	stop();
+}
+
+Test(shm_share, withdrawing_without_a_part_of_the_sender_takes_no_time)
+{
+	struct iovec iov = { NULL, LEN };
+	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = LEN };
+	struct dev_event ev;
+
+	start(SENDER_COMPUTES);
+	iov.iov_base = dst;
+	g.remote_addr = (uintptr_t)src;
+	cr_expect(transport.link->ops->withdraw(transport.link));
+	get_exposed(&g, 1);
+	cr_assert(!shm_dev_ops.poll((struct dev *)dev, &ev));
+	cr_expect(transport.link->ops->withdraw(transport.link));
+	cr_expect_eq(dev->bulk_cnt, 0);
+	stop();
+}
+
+/** Words that no sender writes which follows the rules, during the receiver's generation `gen`. */
+static uint64_t impossible(int which, uint32_t gen, bool *is_claim)
+{
+	const uint64_t claims[] = { 0,
+				    UINT64_MAX,
+				    shm_offer_word(gen, 0),
+				    shm_offer_word(gen, 100000),
+				    shm_offer_word(gen + 1, 2),
+				    shm_offer_word(gen, SHM_OFFER_CLOSED) };
+	const uint64_t dones[] = { shm_offer_word(gen, 100000), shm_offer_word(gen, UINT32_MAX),
+				   shm_offer_word(gen, 1) };
+
+	*is_claim = which < 6;
+	return *is_claim ? claims[which] : dones[which - 6];
+}
+
+Test(shm_share, impossible_words_end_the_link_and_nothing_else)
+{
 	struct shm_dev *da = pair_dev(), *db = pair_dev();
-	struct shm_offer *offer;
-	struct transport a, b;
-	int i, k, n, gen = 1;
+	static uint8_t from[SHM_PART_MAX * 4], to[SHM_PART_MAX * 4];
+	struct iovec iov = { to, sizeof(to) };
 
 	util_params.single_copy = 1;
-	pair_open(da, &a, 1024, db, &b, 1024);
-	offer = pair_shm_link(&b)->peer_offer;
-	b.link->ops->expose(b.link, 1);
-	for (i = 0; i < 6; i++)
-		for (k = 0; k < 5; k++)
-			for (n = 0; n < 5; n++) {
-				offer->round.cnt = counts[i];
-				offer->round.parts = counts[(i + k + n) % 6];
-				offer->round.of[0].src = words[k];
-				offer->round.of[0].dst = words[n];
-				offer->round.of[0].len = words[(k + n) % 5];
-				offer->claim = (uint64_t)gen++ << 32;
-				pair_write(&a, 1);
-				cr_assert(pair_expect(db, &b, 1, 3));
-				cr_assert(!pair_expect(db, &b, 1, 3));
-			}
-	b.link->ops->expose(b.link, -1);
-	cr_expect_eq(db->bulk_cnt, 0);
+	for (int which = 0; which < 9; which++) {
+		struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = sizeof(to) };
+		struct transport a, b;
+		struct dev_event ev = { 0 };
+		uint64_t word;
+		bool is_claim;
+
+		pair_open(da, &a, 1024, db, &b, 1024);
+		g.remote_addr = (uintptr_t)from;
+		cr_assert_eq(a.link->ops->get(a.link, &g), 0);
+		while (!pair_shm_link(&a)->share.mine) /* the first part of four */
+			cr_assert(!shm_dev_ops.poll((struct dev *)da, &ev));
+		word = impossible(which, pair_shm_link(&a)->share.gen, &is_claim);
+		if (is_claim)
+			pair_shm_link(&a)->ctrl->offer.claim = word;
+		else
+			pair_shm_link(&a)->ctrl->offer.done = word;
+		while (!shm_dev_ops.poll((struct dev *)da, &ev) && patient())
+			;
+		cr_expect_eq(ev.kind, DEV_EV_DOWN, "word %d", which);
+		cr_expect_eq(ev.status, -FI_EIO);
+		cr_expect_eq(ev.link, a.link);
+		cr_expect(a.link->ops->withdraw(a.link));
+		cr_expect(!shm_dev_ops.poll((struct dev *)da, &ev), "the last event");
+		pair_close(&a, &b);
+	}
 }

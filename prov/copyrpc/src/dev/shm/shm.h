@@ -7,6 +7,7 @@
  *   shm_desc   description of a link's end     shm_watch   links that poll looks at
  *   shm_bulk   copies between processes        shm_dev     open, close, waiting
  *   shm_share  gets that both ends copy        shm_round   gets copied together, and their parts
+ *   shm_expose exposures, the sender's half    shm_offer   a round as both ends see it
  *
  * Engines that include this file compile their loop over shm_dev_ops_inline and
  * shm_link_ops_inline.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Bulk copies between two processes, with one copy: get and put of a link, and the parts of
- * shm_share.
+ * shm_share and shm_expose.
  *
  * process_vm_readv(2) and process_vm_writev(2) run in the calling thread. connect proves the
  * permission by reading 16 random bytes that the peer announced. It can be lost later (prctl, a
@@ -143,23 +143,18 @@ void shm_bulk_get_part(struct shm_link *link, struct dev_get *get, uint64_t from
 	shm_bulk_run(link, get, from, to, process_vm_readv);
 }
 
-/** Moves vec in one call. Returns true if all bytes were moved. The caller retries one by one. */
-static bool shm_bulk_move_vec(struct shm_link *link, const struct shm_vec *vec, uint32_t cap,
-			      shm_vm_fn move)
+bool shm_bulk_get_vec(struct shm_link *link, const struct shm_vec *vec)
 {
-	return (link->base.caps & cap) && shm_bulk_prove(link) &&
-	       move(link->peer.pid, vec->local, vec->cnt, vec->remote, vec->cnt, 0) ==
+	return (link->base.caps & DEV_CAP_GET) && shm_bulk_prove(link) &&
+	       process_vm_readv(link->peer.pid, vec->local, vec->cnt, vec->remote, vec->cnt, 0) ==
 		       (ssize_t)vec->len;
 }
 
-bool shm_bulk_get_vec(struct shm_link *link, const struct shm_vec *vec)
+bool shm_bulk_put_vec(struct shm_link *link, const struct iovec *local, size_t cnt,
+		      const struct iovec *remote, size_t remote_cnt, size_t len)
 {
-	return shm_bulk_move_vec(link, vec, DEV_CAP_GET, process_vm_readv);
-}
-
-bool shm_bulk_put_vec(struct shm_link *link, const struct shm_vec *vec)
-{
-	return shm_bulk_move_vec(link, vec, DEV_CAP_PUT, process_vm_writev);
+	return (link->base.caps & DEV_CAP_PUT) && shm_bulk_prove(link) &&
+	       process_vm_writev(link->peer.pid, local, cnt, remote, remote_cnt, 0) == (ssize_t)len;
 }
 
 /** Ends at once with -FI_EPERM if the peer's memory is out of reach. */

@@ -14,7 +14,7 @@
 #include "dev/dev.h"
 
 #define SHM_DESC_MAGIC   0x6d687370u /* "pshm" */
-#define SHM_DESC_VERSION 1u
+#define SHM_DESC_VERSION 2u
 
 enum shm_desc_flag {
 	SHM_DESC_MEMBARRIER = 1 << 0, /* this reader executes its writers' fences (membarrier) */

@@ -43,6 +43,8 @@ static int shm_dev_init(struct shm_dev *dev)
 	util_list_init(&dev->unsettled);
 	util_list_init(&dev->exposed);
 	util_list_init(&dev->pending);
+	util_idmap_init(&dev->exposure_ids);
+	util_pool_init(&dev->exposure_pool, sizeof(struct shm_exposure), 16, 0);
 	pthread_mutex_init(&dev->lock, NULL);
 	shm_watch_tune(dev, &shm_tune_default);
 	dev->membarrier = shm_membarrier_register();
@@ -84,6 +86,8 @@ void shm_dev_close(struct dev *base)
 	shm_seg_unmap(dev->inbox, SHM_INBOX_LEN);
 	close(dev->inbox_fd);
 	close(dev->bell_fd);
+	util_idmap_fini(&dev->exposure_ids);
+	util_pool_fini(&dev->exposure_pool);
 	pthread_mutex_destroy(&dev->lock);
 	/* Invalidates the proof of identity: the address may be reused. */
 	explicit_bzero(dev->nonce, sizeof(dev->nonce));

@@ -77,7 +77,8 @@ static struct shm_link *shm_link_alloc(struct shm_dev *dev)
 	link->dev = dev;
 	link->peer_bell_fd = -1;
 	util_list_init(&link->unsettled);
-	util_list_init(&link->exposure_link);
+	util_list_init(&link->exposures);
+	util_list_init(&link->exposed_link);
 	shm_share_init(&link->share);
 	return link;
 }
@@ -249,9 +250,9 @@ void shm_link_close(struct dev_link *base)
 	free(link);
 }
 
-void shm_link_expose(struct dev_link *base, int delta)
+bool shm_link_withdraw(struct dev_link *base)
 {
-	shm_share_expose((struct shm_link *)base, delta);
+	return shm_share_withdraw((struct shm_link *)base);
 }
 
 void shm_link_post(struct shm_link *link, uint32_t epoch)

@@ -31,6 +31,7 @@
 #include "dev/dev.h"
 #include "dev/shm/shm_inbox.h"
 #include "dev/shm/shm_seg.h"
+#include "dev/shm/shm_share.h"
 #include "util/bits.h"
 #include "util/list.h"
 
@@ -53,6 +54,12 @@ struct shm_probe {
 	uint64_t nonce[2];
 	uint64_t addr;
 	pid_t pid;
+};
+
+/** Parts that this end has written of the peer's last round. */
+struct shm_helped {
+	uint32_t gen;
+	uint32_t done; /* low half of shm_offer.done */
 };
 
 struct shm_link {
@@ -89,10 +96,11 @@ struct shm_link {
 	int peer_bell_fd;
 	struct shm_probe peer;
 	struct shm_offer *peer_offer;
-	struct shm_share share;         /* local gets */
-	struct util_list exposure_link; /* in shm_dev.exposed */
-	int exposed;                    /* exposures of local memory that the peer may get */
-	uint64_t proven_ns;             /* time of the last proof of the peer's identity */
+	struct shm_share share;        /* local gets */
+	struct util_list exposures;    /* shm_exposure.exposed_link */
+	struct util_list exposed_link; /* in shm_dev.exposed, while there are exposures */
+	struct shm_helped helped;
+	uint64_t proven_ns; /* time of the last proof of the peer's identity */
 };
 
 static_assert(offsetof(struct shm_link, base) == 0, "devices embed dev_link first");
@@ -163,7 +171,7 @@ static inline int shm_link_read_consumer(struct dev_link *base, uint64_t *value)
 /* Other operations of dev_link_ops. */
 int shm_link_get(struct dev_link *base, struct dev_get *get);
 int shm_link_put(struct dev_link *base, struct dev_get *get);
-void shm_link_expose(struct dev_link *base, int delta);
+bool shm_link_withdraw(struct dev_link *base);
 int shm_link_describe(struct dev_link *base, struct dev_desc *desc);
 int shm_link_connect(struct dev_link *base, const struct dev_desc *peer);
 int shm_link_attach(struct dev_link *base);
@@ -176,7 +184,12 @@ int shm_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **link);
 void shm_bulk_get_part(struct shm_link *link, struct dev_get *get, uint64_t from, uint64_t to);
 /** Move several ranges in one call. Return true if all their bytes were moved. */
 bool shm_bulk_get_vec(struct shm_link *link, const struct shm_vec *vec);
-bool shm_bulk_put_vec(struct shm_link *link, const struct shm_vec *vec);
+/**
+ * Writes `len` bytes from `cnt` local ranges. `remote` may be shared memory: the call reads it once,
+ * at its beginning.
+ */
+bool shm_bulk_put_vec(struct shm_link *link, const struct iovec *local, size_t cnt,
+		      const struct iovec *remote, size_t remote_cnt, size_t len);
 
 enum shm_probe_result {
 	/* process_vm_readv reaches the process, and it is the one that was connected */

@@ -24,10 +24,13 @@
 #include <stdint.h>
 
 #include "dev/dev.h"
+#include "dev/shm/shm_expose.h"
 #include "dev/shm/shm_inbox.h"
 #include "dev/shm/shm_link.h"
 #include "util/bits.h"
+#include "util/idmap.h"
 #include "util/list.h"
+#include "util/pool.h"
 
 /** Active link and its next word. Dense, so that an idle poll touches nothing else. */
 struct shm_slot {
@@ -57,7 +60,7 @@ struct shm_dev {
 
 	/* Rarely used. */
 	alignas(UTIL_CACHE_LINE) struct util_list unsettled;
-	struct util_list exposed;              /* shm_link.exposure_link */
+	struct util_list exposed;              /* shm_link.exposed_link */
 	struct util_list pending;              /* shm_share.link */
 	struct shm_link *links[SHM_LINKS_MAX]; /* attached links */
 	uint32_t act_cap;
@@ -69,6 +72,8 @@ struct shm_dev {
 	bool logged_no_barrier;
 	int bell_fd;
 	int inbox_fd;
+	struct util_idmap exposure_ids; /* keys of local exposures */
+	struct util_pool exposure_pool;
 	uint64_t nonce[2]; /* for shm_probe of peers */
 
 	pthread_mutex_t lock; /* protects ids */
@@ -144,7 +149,8 @@ void shm_dev_disarm(struct dev *dev);
 #define SHM_LINK_OPS_INIT                                                                          \
 	{                                                                                          \
 		.write_imm = shm_link_write_imm, .read_consumer = shm_link_read_consumer,          \
-		.get = shm_link_get, .put = shm_link_put, .expose = shm_link_expose,               \
+		.get = shm_link_get, .put = shm_link_put, .expose = shm_expose,                    \
+		.unexpose = shm_unexpose, .withdraw = shm_link_withdraw,                           \
 		.describe = shm_link_describe, .connect = shm_link_connect,                        \
 		.attach = shm_link_attach, .poll = shm_link_poll, .detach = shm_link_detach,       \
 		.close = shm_link_close,                                                           \

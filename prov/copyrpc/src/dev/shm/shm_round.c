@@ -30,17 +30,13 @@ void shm_part_of(uint64_t len, uint32_t parts, uint32_t idx, uint64_t *from, uin
 	*to = len - *from < part ? len : *from + part;
 }
 
-bool shm_round_is_sound(const struct shm_round *round)
+bool shm_round_is_sound(uint32_t cnt, uint32_t parts, uint64_t len)
 {
-	if (!round->cnt || round->cnt > SHM_ROUND_GETS || !round->parts)
-		return false;
-	for (uint32_t i = 0; i < round->cnt; i++)
-		if (round->of[i].len / round->parts > SHM_PART_MAX)
-			return false;
-	return true;
+	return cnt > 0 && cnt <= SHM_ROUND_GETS && parts > 1 && parts <= SHM_ROUND_PARTS &&
+	       cnt * (parts - 1) < SHM_ROUND_PARTS && len <= (uint64_t)parts * SHM_PART_MAX;
 }
 
-void shm_round_part(const struct shm_round *round, uint32_t idx, bool sends, struct shm_vec *vec)
+void shm_round_part(const struct shm_round *round, uint32_t idx, struct shm_vec *vec)
 {
 	vec->cnt = 0;
 	vec->len = 0;
@@ -51,10 +47,8 @@ void shm_round_part(const struct shm_round *round, uint32_t idx, bool sends, str
 		shm_part_of(s->len, round->parts, idx, &from, &to);
 		if (from == to)
 			continue;
-		vec->local[vec->cnt].iov_base =
-			(void *)(uintptr_t)((sends ? s->src : s->dst) + from);
-		vec->remote[vec->cnt].iov_base =
-			(void *)(uintptr_t)((sends ? s->dst : s->src) + from);
+		vec->local[vec->cnt].iov_base = (void *)(uintptr_t)(s->dst + from);
+		vec->remote[vec->cnt].iov_base = (void *)(uintptr_t)(s->src + from);
 		vec->local[vec->cnt].iov_len = to - from;
 		vec->remote[vec->cnt++].iov_len = to - from;
 		vec->len += to - from;

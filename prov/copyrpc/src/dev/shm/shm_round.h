@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Rounds: gets that are copied together, and the cut into parts. Called by shm_share.
+ * Rounds: gets that are copied together, and the cut into parts. Called by shm_share and
+ * shm_expose.
  *
- * A round is one long get, or several shorter ones that wait anyway: a call of process_vm_readv
- * costs as much as 18 KiB and may have many ranges. Each get is cut into the same number of parts.
- * Part i of the round is part i of each get, so a process that always copies part i finds reused
- * buffers in its cache. SHM_PART_MAX bounds a part, and so the time that a copy keeps the domain's
- * lock.
+ * A round is up to SHM_ROUND_MAX bytes of one long get, or several shorter gets that wait anyway: a
+ * call of process_vm_readv costs as much as 18 KiB and may have many ranges. Each get is cut into
+ * the same number of parts. Part i of the round is part i of each get, so a process that always
+ * copies part i finds reused buffers in its cache. SHM_PART_MAX bounds a part, and so the time that
+ * a copy keeps the domain's lock.
  *
  * Pure computation. Both ends of a link cut alike.
  */
@@ -24,6 +25,8 @@
 #define SHM_ROUND_MIN    (32u << 10)  /* shorter rounds are one part */
 #define SHM_ROUND_HALVES (128u << 10) /* up to here a get has two parts, above four or more */
 #define SHM_PART_MAX     (128u << 10)
+#define SHM_ROUND_PARTS  128u /* parts in one round, at most */
+#define SHM_ROUND_MAX    ((uint64_t)SHM_ROUND_PARTS * SHM_PART_MAX)
 
 /** Range to copy, from the sender's address space to the receiver's. */
 struct shm_stretch {
@@ -46,16 +49,19 @@ struct shm_vec {
 	size_t len; /* total bytes */
 };
 
-/** Returns the number of parts for `cnt` gets of `len` bytes in all. */
+/** Returns the number of parts for `cnt` gets of `len` bytes in all, at most SHM_ROUND_MAX. */
 uint32_t shm_round_cut(uint32_t cnt, uint64_t len);
 
 /** Returns bytes [*from, *to) of a range of `len`, its part `idx` of `parts`; may be empty. */
 void shm_part_of(uint64_t len, uint32_t parts, uint32_t idx, uint64_t *from, uint64_t *to);
 
-/** Returns true if a peer that follows the rules could have offered this round. */
-bool shm_round_is_sound(const struct shm_round *round);
+/**
+ * Returns true if a peer that follows the rules could share a round of `cnt` gets in `parts` parts,
+ * with `len` bytes in one of them.
+ */
+bool shm_round_is_sound(uint32_t cnt, uint32_t parts, uint64_t len);
 
-/** Fills vec for part `idx` as the receiver reads it, or (`sends`) as the sender writes it. */
-void shm_round_part(const struct shm_round *round, uint32_t idx, bool sends, struct shm_vec *vec);
+/** Fills vec for part `idx` as the receiver reads it. */
+void shm_round_part(const struct shm_round *round, uint32_t idx, struct shm_vec *vec);
 
 #endif

@@ -22,14 +22,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dev/shm/shm_share.h"
+#include "dev/shm/shm_offer.h"
 #include "util/bits.h"
 
 #define SHM_PAGE     4096u /* fixed by the layout, whatever the machine's page size */
 #define SHM_RING_MIN 1024u
 #define SHM_RING_MAX (1ull << 30)
 
-/** Words that the two ends share beside the ring. Written by the ring's reader. */
+/**
+ * Words that the two ends share beside the ring. Written by the ring's reader, and some of the
+ * offer by its writer.
+ */
 struct shm_ctrl {
 	uint8_t unused[128];
 	alignas(128) uint64_t consumer; /* how far the reader has released the ring */

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Gets that both ends copy (shm_share.h). */
+/* Gets that both ends copy, receiver's half (shm_share.h). */
 #include "dev/shm/shm_share.h"
 
 #include <poll.h>
 #include <sched.h>
-#include <string.h>
 
+#include "dev/shm/shm_expose.h"
 #include "dev/shm/shm_link.h"
 #include "dev/shm/shm_poll.h"
-#include "util/clock.h"
+#include "dev/shm/shm_watch.h"
 #include "util/log.h"
 
-#define SHM_SHARE_STOP_NS UTIL_NS_PER_S /* time after which the wait is logged */
-#define SHM_SHARE_CLOSED  UINT32_MAX    /* in claim: there is no part */
+#define SHM_CLAIM_TRIES 4u
 
 void shm_share_init(struct shm_share *share)
 {
@@ -29,73 +28,136 @@ static struct dev_get *shm_share_first(struct util_list *list)
 	return first ? UTIL_CONTAINER_OF(first, struct dev_get, dev_link) : NULL;
 }
 
-/**
- * Takes the next of `parts` parts of the generation in *claim. Returns its index, or parts if none.
- */
-static uint32_t shm_share_claim(uint64_t *word, uint64_t *claim, uint32_t parts)
-{
-	uint64_t gen = *claim >> 32;
-
-	while (*claim >> 32 == gen && (uint32_t)*claim < parts) {
-		if (__atomic_compare_exchange_n(word, claim, *claim + 1, false, __ATOMIC_ACQ_REL,
-						__ATOMIC_ACQUIRE))
-			return (uint32_t)*claim;
-	}
-	return parts;
-}
-
 /* --- the offer ------------------------------------------------------------------------------ */
 
-static void shm_share_close(struct shm_link *link)
+static void shm_offer_put_source(struct shm_offer *offer, uint32_t i, const struct dev_get *get,
+				 uint64_t off, uint64_t len)
 {
-	struct shm_share *s = &link->share;
+	struct shm_source *to = shm_offer_source(offer, i);
 
-	s->claim = __atomic_exchange_n(&link->ctrl->offer.claim,
-				       (uint64_t)s->gen << 32 | SHM_SHARE_CLOSED, __ATOMIC_ACQ_REL);
+	__atomic_store_n(&to->key, get->remote_key, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->off, off, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->len, len, __ATOMIC_RELAXED);
 }
 
-static void shm_offer_put(struct shm_offer *offer, const struct shm_round *round)
+/** Publishes where parts 1 and up of get `i` go. */
+static void shm_offer_put_dsts(struct shm_offer *offer, const struct shm_round *round, uint32_t i)
 {
-	for (uint32_t i = 0; i < round->cnt; i++) {
-		__atomic_store_n(&offer->round.of[i].src, round->of[i].src, __ATOMIC_RELAXED);
-		__atomic_store_n(&offer->round.of[i].dst, round->of[i].dst, __ATOMIC_RELAXED);
-		__atomic_store_n(&offer->round.of[i].len, round->of[i].len, __ATOMIC_RELAXED);
-	}
-	__atomic_store_n(&offer->round.cnt, round->cnt, __ATOMIC_RELAXED);
-	__atomic_store_n(&offer->round.parts, round->parts, __ATOMIC_RELAXED);
-	__atomic_store_n(&offer->failed, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&offer->done, 0, __ATOMIC_RELAXED);
-}
+	const struct shm_stretch *s = &round->of[i];
+	uint64_t from, to;
 
-/** Copies the peer's offer. Returns false if it is malformed. */
-static bool shm_offer_take(const struct shm_offer *offer, struct shm_round *round)
-{
-	round->cnt = __atomic_load_n(&offer->round.cnt, __ATOMIC_RELAXED);
-	round->parts = __atomic_load_n(&offer->round.parts, __ATOMIC_RELAXED);
-	for (uint32_t i = 0; i < round->cnt && i < SHM_ROUND_GETS; i++) {
-		round->of[i].src = __atomic_load_n(&offer->round.of[i].src, __ATOMIC_RELAXED);
-		round->of[i].dst = __atomic_load_n(&offer->round.of[i].dst, __ATOMIC_RELAXED);
-		round->of[i].len = __atomic_load_n(&offer->round.of[i].len, __ATOMIC_RELAXED);
+	for (uint32_t part = 1; part < round->parts; part++) {
+		struct iovec *dst = &offer->dst[(part - 1) * round->cnt + i];
+
+		shm_part_of(s->len, round->parts, part, &from, &to);
+		__atomic_store_n(&dst->iov_base, (void *)(uintptr_t)(s->dst + from),
+				 __ATOMIC_RELAXED);
+		__atomic_store_n(&dst->iov_len, to - from, __ATOMIC_RELAXED);
 	}
-	return shm_round_is_sound(round);
 }
 
 /**
- * Opens a generation. The claim word is closed before the parameters change, so a sender that has
- * read a new parameter cannot swap an older claim. The release fence pairs with the acquire fence
- * in shm_share_help.
+ * Opens a generation, with part 0 claimed by the receiver. The claim word is closed before the
+ * parameters change, so a sender that has read a new parameter cannot swap an older claim. The
+ * release fence pairs with the acquire fence in shm_expose_help.
  */
-static void shm_share_open(struct shm_link *link)
+static void shm_offer_open(struct shm_link *link)
 {
 	struct shm_offer *offer = &link->ctrl->offer;
 	struct shm_share *s = &link->share;
 
 	s->gen++;
-	shm_share_close(link);
+	__atomic_store_n(&offer->claim, shm_offer_word(s->gen, SHM_OFFER_CLOSED), __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	shm_offer_put(offer, &s->round);
-	s->claim = (uint64_t)s->gen << 32;
+	for (uint32_t i = 0; i < s->round.cnt; i++) {
+		shm_offer_put_source(offer, i, s->gets[i], s->at, s->round.of[i].len);
+		shm_offer_put_dsts(offer, &s->round, i);
+	}
+	__atomic_store_n(&offer->cnt, s->round.cnt, __ATOMIC_RELAXED);
+	__atomic_store_n(&offer->parts, s->round.parts, __ATOMIC_RELAXED);
+	s->claim = shm_offer_word(s->gen, 1);
 	__atomic_store_n(&offer->claim, s->claim, __ATOMIC_RELEASE);
+}
+
+/**
+ * Accepts a value of the claim word: the sender may have claimed further parts, nothing else.
+ * Returns false, and marks the peer, if the value is impossible.
+ */
+static bool shm_offer_accept(struct shm_share *s, uint64_t claim)
+{
+	if (claim >> 32 != s->gen || claim < s->claim || (uint32_t)claim > s->round.parts) {
+		s->broken = true;
+		return false;
+	}
+	s->claim = claim;
+	return true;
+}
+
+/** Returns the parts that the sender has claimed, as far as the receiver knows. */
+static uint32_t shm_offer_theirs(const struct shm_share *s)
+{
+	return (uint32_t)s->claim - s->mine;
+}
+
+/** Returns `done` of generation `gen`, or 0 while the sender has reported nothing of it. */
+static uint32_t shm_offer_done(const struct shm_link *link, uint32_t gen)
+{
+	uint64_t done = __atomic_load_n(&link->ctrl->offer.done, __ATOMIC_ACQUIRE);
+
+	return done >> 32 == gen ? (uint32_t)done : 0;
+}
+
+/** Claims the next part. Returns its index, or the number of parts if there is none now. */
+static uint32_t shm_offer_claim(struct shm_link *link)
+{
+	struct shm_share *s = &link->share;
+
+	for (unsigned tries = SHM_CLAIM_TRIES; tries && (uint32_t)s->claim < s->round.parts;
+	     tries--) {
+		uint64_t claim = s->claim;
+
+		if (__atomic_compare_exchange_n(&link->ctrl->offer.claim, &claim, claim + 1, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			s->mine++;
+			return (uint32_t)s->claim++;
+		}
+		if (!shm_offer_accept(s, claim))
+			break;
+	}
+	return s->round.parts;
+}
+
+/**
+ * Closes the round to claims and to calls that have not begun. What the sender has claimed is known
+ * afterwards.
+ */
+static void shm_offer_revoke(struct shm_link *link)
+{
+	struct shm_offer *offer = &link->ctrl->offer;
+	struct shm_share *s = &link->share;
+	uint32_t used = (s->round.parts - 1) * s->round.cnt;
+
+	shm_offer_accept(s, __atomic_exchange_n(&offer->claim,
+						shm_offer_word(s->gen, SHM_OFFER_CLOSED),
+						__ATOMIC_ACQ_REL));
+	for (uint32_t i = 0; i < used; i++)
+		__atomic_store_n(&offer->dst[i].iov_len, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	s->state = SHM_SHARE_REVOKED;
+	s->since_ns = util_clock_ns();
+	s->probed_ns = 0;
+	s->owed_gen = s->gen;
+	s->owed = shm_offer_theirs(s);
+}
+
+/** Returns true if the sender has reported all parts that it claimed of a revoked round. */
+static bool shm_offer_is_settled(struct shm_link *link)
+{
+	struct shm_share *s = &link->share;
+
+	if (s->owed && (shm_offer_done(link, s->owed_gen) & ~SHM_OFFER_FAILED) == s->owed)
+		s->owed = 0;
+	return !s->owed;
 }
 
 /* --- the receiver --------------------------------------------------------------------------- */
@@ -107,43 +169,73 @@ static bool shm_share_appends(const struct shm_share *s, const struct dev_get *g
 	       get->len <= SHM_ROUND_LEN && len <= SHM_ROUND_LEN - get->len;
 }
 
+/** Sets the range of gets[i] that the round copies. */
+static void shm_share_aim(struct shm_share *s, uint32_t i)
+{
+	const struct dev_get *get = s->gets[i];
+	uint64_t left = get->len - s->at;
+
+	s->round.of[i] = (struct shm_stretch){
+		.src = get->remote_addr + s->at,
+		.dst = (uintptr_t)get->iov[0].iov_base + s->at,
+		.len = left < SHM_ROUND_MAX ? left : SHM_ROUND_MAX,
+	};
+}
+
 /** Collects the next round of waiting gets. Returns its bytes. */
 static uint64_t shm_share_collect(struct shm_share *s)
 {
 	struct dev_get *get;
 	uint64_t len = 0;
 
+	s->at = 0;
 	s->round.cnt = 0;
 	while ((get = shm_share_first(&s->waiting)) &&
 	       (!s->round.cnt || shm_share_appends(s, get, len))) {
 		util_list_remove(&get->dev_link);
-		s->round.of[s->round.cnt] = (struct shm_stretch){
-			.src = get->remote_addr,
-			.dst = (uintptr_t)get->iov[0].iov_base,
-			.len = get->len,
-		};
-		s->gets[s->round.cnt++] = get;
+		s->gets[s->round.cnt] = get;
+		shm_share_aim(s, s->round.cnt++);
 		len += get->len;
 	}
 	return len;
 }
 
-/** Begins the collected round with its first part. */
+/**
+ * Returns true if the sender may copy parts of a round. A get of several buffers is not offered: an
+ * offer has one range per get.
+ */
+static bool shm_share_may_offer(struct shm_link *link)
+{
+	const struct shm_share *s = &link->share;
+
+	return s->round.parts > 1 && s->gets[0]->iov_cnt == 1 &&
+	       s->at + s->round.of[0].len <= s->gets[0]->iov[0].iov_len &&
+	       (link->base.caps & DEV_CAP_PUT) && shm_offer_is_settled(link);
+}
+
+/** Starts the collected round with its first part. */
 static void shm_share_start(struct shm_link *link, bool offered)
 {
 	struct shm_share *s = &link->share;
 
 	s->mine = 0;
-	s->offered = offered;
+	s->since_ns = 0;
+	s->state = offered ? SHM_SHARE_OFFERED : SHM_SHARE_LOCAL;
 	for (uint32_t i = 0; i < s->round.cnt; i++)
 		s->gets[i]->status = 0;
 	if (offered)
-		shm_share_open(link);
+		shm_offer_open(link);
 }
 
-/**
- * Begins the next round. A get of several buffers is not offered: an offer has one range per get.
- */
+/** Starts a round of `len` bytes. */
+static void shm_share_start_len(struct shm_link *link, uint64_t len)
+{
+	struct shm_share *s = &link->share;
+
+	s->round.parts = shm_round_cut(s->round.cnt, len);
+	shm_share_start(link, shm_share_may_offer(link));
+}
+
 static void shm_share_begin(struct shm_link *link)
 {
 	struct shm_share *s = &link->share;
@@ -151,20 +243,19 @@ static void shm_share_begin(struct shm_link *link)
 
 	if (!s->round.cnt)
 		return;
-	s->round.parts = shm_round_cut(s->round.cnt, len);
-	shm_share_start(link, s->round.parts > 1 && s->gets[0]->iov_cnt == 1 &&
-				      (link->base.caps & DEV_CAP_PUT));
+	if (s->round.cnt == 1)
+		len = s->round.of[0].len;
+	shm_share_start_len(link, len);
 }
 
+/** Claims a part for this end. Returns its index, or the number of parts if there is none. */
 static uint32_t shm_share_next(struct shm_link *link)
 {
 	struct shm_share *s = &link->share;
-	uint32_t idx = s->mine;
 
-	if (s->offered)
-		idx = shm_share_claim(&link->ctrl->offer.claim, &s->claim, s->round.parts);
-	s->mine += idx < s->round.parts;
-	return idx;
+	if (s->state == SHM_SHARE_OFFERED && s->mine)
+		return shm_offer_claim(link);
+	return s->mine < s->round.parts ? s->mine++ : s->round.parts;
 }
 
 /** Reads part `idx` of each get separately, so that an error ends only its own get. */
@@ -176,7 +267,7 @@ static void shm_share_read_each(struct shm_link *link, uint32_t idx)
 	for (uint32_t i = 0; i < s->round.cnt; i++) {
 		shm_part_of(s->round.of[i].len, s->round.parts, idx, &from, &to);
 		if (!s->gets[i]->status)
-			shm_bulk_get_part(link, s->gets[i], from, to);
+			shm_bulk_get_part(link, s->gets[i], s->at + from, s->at + to);
 	}
 }
 
@@ -190,7 +281,7 @@ static bool shm_share_read(struct shm_link *link)
 	if (idx >= s->round.parts)
 		return false;
 	if (s->round.cnt > 1) {
-		shm_round_part(&s->round, idx, false, &vec);
+		shm_round_part(&s->round, idx, &vec);
 		if (shm_bulk_get_vec(link, &vec))
 			return true;
 	}
@@ -198,32 +289,88 @@ static bool shm_share_read(struct shm_link *link)
 	return true;
 }
 
-/** Returns true if all parts are copied. The sender's count is final once all parts are claimed. */
-static bool shm_share_is_over(const struct shm_link *link)
-{
-	const struct shm_share *s = &link->share;
-	const struct shm_offer *offer = &link->ctrl->offer;
-
-	if (!s->offered)
-		return s->mine == s->round.parts;
-	return (uint32_t)s->claim >= s->round.parts &&
-	       __atomic_load_n(&offer->done, __ATOMIC_ACQUIRE) == s->round.parts - s->mine;
-}
-
-/**
- * Ends the round and begins the next one, or reads it again if the sender could not write a part.
- */
+/** Ends the gets of the round, or goes on with the rest of a get that takes several rounds. */
 static void shm_share_end(struct shm_link *link)
 {
 	struct shm_share *s = &link->share;
+	struct dev_get *get = s->gets[0];
 
-	if (s->offered && __atomic_load_n(&link->ctrl->offer.failed, __ATOMIC_RELAXED)) {
-		shm_share_start(link, false);
+	s->at += s->round.of[0].len;
+	if (s->round.cnt == 1 && !get->status && s->at < get->len) {
+		shm_share_aim(s, 0);
+		shm_share_start_len(link, s->round.of[0].len);
 		return;
 	}
 	for (uint32_t i = 0; i < s->round.cnt; i++)
 		util_list_push_back(&s->done, &s->gets[i]->dev_link);
 	shm_share_begin(link);
+}
+
+/** Ends a round whose parts are all claimed, once the sender has reported its own. */
+static void shm_share_join(struct shm_link *link)
+{
+	struct shm_share *s = &link->share;
+	uint32_t theirs = shm_offer_theirs(s), done = shm_offer_done(link, s->gen);
+
+	if ((done & ~SHM_OFFER_FAILED) > theirs)
+		s->broken = true;
+	else if (done & SHM_OFFER_FAILED && (done & ~SHM_OFFER_FAILED) == theirs)
+		shm_share_start(link, false);
+	else if (done == theirs)
+		shm_share_end(link);
+}
+
+/** Waits for the sender: offers it the processor, and revokes the round in the end. */
+static void shm_share_wait(struct shm_link *link)
+{
+	struct shm_share *s = &link->share;
+	uint64_t now = util_clock_ns();
+
+	if (!s->since_ns)
+		s->since_ns = now;
+	if (now - s->since_ns > SHM_SHARE_LATE_NS)
+		shm_offer_revoke(link);
+	else if (now - s->since_ns > SHM_SHARE_YIELD_NS)
+		sched_yield();
+}
+
+/**
+ * Returns true once no call of the sender that writes into a revoked round can be in progress: the
+ * sender reported all its parts, is dead, or the grace has passed.
+ */
+static bool shm_share_is_released(struct shm_link *link)
+{
+	struct shm_share *s = &link->share;
+	uint64_t now;
+
+	if (shm_offer_is_settled(link))
+		return true;
+	now = util_clock_ns();
+	if (now - s->since_ns > SHM_SHARE_GRACE_NS)
+		return true;
+	if (now - s->probed_ns < SHM_SHARE_PROBE_NS)
+		return false;
+	s->probed_ns = now;
+	return shm_probe(&link->peer) == SHM_PROBE_GONE;
+}
+
+static void shm_share_forget(struct shm_link *link)
+{
+	util_list_remove(&link->share.link);
+	link->dev->bulk_cnt--;
+}
+
+/** Reads a revoked round alone, once that is safe. */
+static void shm_share_take_over(struct shm_link *link)
+{
+	if (!shm_share_is_released(link))
+		return;
+	if (link->share.owed)
+		UTIL_WARN_SELDOM(EP_DATA,
+				 "process %d does not finish its part of a copy: "
+				 "is it stopped? The rest is copied here\n",
+				 (int)link->peer.pid);
+	shm_share_start(link, false);
 }
 
 /** Makes one step of a link's gets. Returns true if something was copied. */
@@ -232,20 +379,24 @@ static bool shm_share_step(struct shm_link *link)
 	struct shm_share *s = &link->share;
 	bool copied;
 
+	if (link->dead || s->broken || s->withdrawn)
+		return false;
 	if (!s->round.cnt)
 		shm_share_begin(link);
 	if (!s->round.cnt)
 		return false;
+	if (s->state == SHM_SHARE_REVOKED) {
+		shm_share_take_over(link);
+		return false;
+	}
 	copied = shm_share_read(link);
-	if (shm_share_is_over(link))
+	if (s->state == SHM_SHARE_LOCAL && s->mine == s->round.parts)
 		shm_share_end(link);
+	else if (s->state == SHM_SHARE_OFFERED && (uint32_t)s->claim == s->round.parts)
+		shm_share_join(link);
+	if (!copied && s->round.cnt && s->state == SHM_SHARE_OFFERED)
+		shm_share_wait(link);
 	return copied;
-}
-
-static void shm_share_forget(struct shm_link *link)
-{
-	util_list_remove(&link->share.link);
-	link->dev->bulk_cnt--;
 }
 
 int shm_share_get(struct shm_link *link, struct dev_get *get)
@@ -260,58 +411,81 @@ int shm_share_get(struct shm_link *link, struct dev_get *get)
 	return 0;
 }
 
+/* --- the end -------------------------------------------------------------------------------- */
+
+static void shm_share_drop(struct shm_link *link)
+{
+	struct shm_share *s = &link->share;
+
+	s->round.cnt = 0;
+	util_list_init(&s->waiting);
+	util_list_init(&s->done);
+	shm_share_forget(link);
+}
+
+bool shm_share_withdraw(struct shm_link *link)
+{
+	struct shm_share *s = &link->share;
+
+	if (util_list_is_empty(&s->link))
+		return true;
+	s->withdrawn = true;
+	if (s->round.cnt && s->state == SHM_SHARE_OFFERED)
+		shm_offer_revoke(link);
+	if (s->round.cnt && s->state == SHM_SHARE_REVOKED && !shm_share_is_released(link))
+		return false;
+	shm_share_drop(link);
+	return true;
+}
+
+void shm_share_stop(struct shm_link *link)
+{
+	uint64_t since = util_clock_ns();
+
+	shm_expose_revoke_all(link);
+	while (!shm_share_withdraw(link)) {
+		if (util_clock_ns() - since > SHM_SHARE_LATE_NS)
+			poll(NULL, 0, 1);
+		else
+			sched_yield();
+	}
+}
+
+/* --- polling -------------------------------------------------------------------------------- */
+
+/** Ends a link whose peer wrote an impossible value. Fills *ev and returns true. */
+static bool shm_share_fail(struct shm_link *link, struct dev_event *ev)
+{
+	UTIL_WARN(EP_DATA,
+		  "peer %d claimed or reported parts of a copy that there are not: "
+		  "the connection is closed\n",
+		  (int)link->peer.pid);
+	return shm_watch_end(link->dev, link, ev);
+}
+
+/** Fills *ev if the gets of a link have one: a get has ended, or all are dropped. */
 static bool shm_share_report(struct shm_link *link, struct dev_event *ev)
 {
 	struct shm_share *s = &link->share;
-	struct dev_get *get = shm_share_first(&s->done);
+	struct dev_get *get;
 
+	ev->link = &link->base;
+	if (s->withdrawn) {
+		ev->kind = DEV_EV_WITHDRAWN;
+		return shm_share_withdraw(link);
+	}
+	if (s->broken)
+		return !link->dead && shm_share_fail(link, ev);
+	get = shm_share_first(&s->done);
 	if (!get)
 		return false;
 	util_list_remove(&get->dev_link);
 	if (!s->round.cnt && util_list_is_empty(&s->done) && util_list_is_empty(&s->waiting))
 		shm_share_forget(link);
-	ev->link = &link->base;
 	ev->kind = DEV_EV_GET;
 	ev->get = get;
 	return true;
 }
-
-/* --- the sender ----------------------------------------------------------------------------- */
-
-void shm_share_expose(struct shm_link *link, int delta)
-{
-	if (!link->exposed)
-		util_list_push_back(&link->dev->exposed, &link->exposure_link);
-	link->exposed += delta;
-	link->dev->bulk_cnt += (uint32_t)delta;
-	if (!link->exposed)
-		util_list_remove(&link->exposure_link);
-}
-
-/** Writes a part of the peer's offer. Returns false if there was none. */
-static bool shm_share_help(struct shm_link *link)
-{
-	struct shm_offer *offer = link->peer_offer;
-	uint64_t claim = __atomic_load_n(&offer->claim, __ATOMIC_ACQUIRE);
-	struct shm_round round;
-	struct shm_vec vec;
-	uint32_t idx;
-
-	if ((uint32_t)claim >= __atomic_load_n(&offer->round.parts, __ATOMIC_RELAXED) ||
-	    !shm_offer_take(offer, &round))
-		return false;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	idx = shm_share_claim(&offer->claim, &claim, round.parts);
-	if (idx == round.parts)
-		return false;
-	shm_round_part(&round, idx, true, &vec);
-	if (!shm_bulk_put_vec(link, &vec))
-		__atomic_store_n(&offer->failed, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&offer->done, 1, __ATOMIC_RELEASE);
-	return true;
-}
-
-/* --- polling -------------------------------------------------------------------------------- */
 
 /** Moves a served link to the end of its list: the next poll begins with others. */
 static void shm_share_last(struct util_list *list, struct util_list *it)
@@ -325,7 +499,7 @@ static void shm_share_copy(struct shm_dev *dev)
 	struct util_list *it, *tmp;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->exposed) {
-		if (shm_share_help(UTIL_CONTAINER_OF(it, struct shm_link, exposure_link))) {
+		if (shm_expose_help(UTIL_CONTAINER_OF(it, struct shm_link, exposed_link))) {
 			shm_share_last(&dev->exposed, it);
 			break;
 		}
@@ -360,63 +534,4 @@ bool shm_share_poll(struct shm_dev *dev, struct dev_event *ev)
 	shm_share_copy(dev);
 	dev->bulk_event = shm_share_report_any(dev, ev);
 	return dev->bulk_event;
-}
-
-/* --- the end -------------------------------------------------------------------------------- */
-
-/** Returns true if the sender, which has claimed a part, may still write it. */
-static bool shm_share_may_write(const struct shm_link *link, bool long_waited)
-{
-	enum shm_probe_result peer = shm_probe(&link->peer);
-
-	return peer == SHM_PROBE_SAME || (peer == SHM_PROBE_HIDDEN && !long_waited);
-}
-
-/** Waits until the sender has written `theirs` parts and writes into no buffer any more. */
-static void shm_share_wait(const struct shm_link *link, uint32_t theirs)
-{
-	uint64_t since = util_clock_ns();
-	bool logged = false, late = false;
-
-	while (__atomic_load_n(&link->ctrl->offer.done, __ATOMIC_ACQUIRE) != theirs &&
-	       shm_share_may_write(link, late)) {
-		late = util_clock_ns() - since > SHM_SHARE_STOP_NS;
-		if (late && !logged)
-			UTIL_WARN(EP_DATA,
-				  "process %d is stopped while it writes into a receive buffer: "
-				  "waiting until it goes on or is killed\n",
-				  (int)link->peer.pid);
-		logged = late;
-		if (late)
-			poll(NULL, 0, 1);
-		else
-			sched_yield();
-	}
-}
-
-/** Closes the round to new claims and waits for parts in progress. */
-static void shm_share_withdraw(struct shm_link *link)
-{
-	struct shm_share *s = &link->share;
-	uint32_t claimed;
-
-	shm_share_close(link);
-	claimed = (uint32_t)s->claim < s->round.parts ? (uint32_t)s->claim : s->round.parts;
-	shm_share_wait(link, claimed - s->mine);
-}
-
-void shm_share_stop(struct shm_link *link)
-{
-	struct shm_share *s = &link->share;
-
-	if (link->exposed)
-		shm_share_expose(link, -link->exposed);
-	if (util_list_is_empty(&s->link))
-		return;
-	if (s->round.cnt && s->offered)
-		shm_share_withdraw(link);
-	s->round.cnt = 0;
-	util_list_init(&s->waiting);
-	util_list_init(&s->done);
-	shm_share_forget(link);
 }

@@ -193,6 +193,16 @@ void shm_watch_take(struct shm_dev *dev)
 	shm_watch_shed(dev);
 }
 
+bool shm_watch_end(struct shm_dev *dev, struct shm_link *link, struct dev_event *ev)
+{
+	shm_watch_remove(dev, link);
+	link->dead = true;
+	ev->link = &link->base;
+	ev->kind = DEV_EV_DOWN;
+	ev->status = -FI_EIO;
+	return true;
+}
+
 bool shm_watch_fail(struct shm_dev *dev, struct shm_link *link, uint64_t word, struct dev_event *ev)
 {
 	UTIL_WARN(EP_DATA,
@@ -200,12 +210,7 @@ bool shm_watch_fail(struct shm_dev *dev, struct shm_link *link, uint64_t word, s
 		  "the connection is closed\n",
 		  (int)link->peer.pid, (unsigned long long)word, (unsigned long long)link->rx_off,
 		  (unsigned long long)link->base.rx_len);
-	shm_watch_remove(dev, link);
-	link->dead = true;
-	ev->link = &link->base;
-	ev->kind = DEV_EV_DOWN;
-	ev->status = -FI_EIO;
-	return true;
+	return shm_watch_end(dev, link, ev);
 }
 
 bool shm_link_poll(struct dev_link *base, struct dev_event *ev)

@@ -44,6 +44,9 @@ void shm_watch_add(struct shm_dev *dev, struct shm_link *link);
 /** Removes a link from both sets, if it is in one. */
 void shm_watch_remove(struct shm_dev *dev, struct shm_link *link);
 
+/** Ends a link whose peer broke the rules. Fills *ev with DEV_EV_DOWN and returns true. */
+bool shm_watch_end(struct shm_dev *dev, struct shm_link *link, struct dev_event *ev);
+
 /** Parks an active link, unless its word is set. Returns true if it is parked now. */
 bool shm_watch_park(struct shm_dev *dev, struct shm_link *link);
 
