@@ -83,15 +83,13 @@ static inline void fab_find(struct fab *fab, const struct sockaddr_in *src,
 	fi_freeinfo(hints);
 }
 
-/** Opens an endpoint at `src`, an IPv4 address; port 0: any. */
-static inline void fab_open(struct fab *fab, const struct sockaddr_in *src,
-			    enum fi_threading threading, enum fi_progress progress)
+/** Opens an endpoint as fab->info says, which fab_find has set. */
+static inline void fab_open_found(struct fab *fab)
 {
 	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = fab->wait };
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
 	size_t len = sizeof(fab->addr);
 
-	fab_find(fab, src, threading, progress);
 	FAB_CHECK(fi_fabric(fab->info->fabric_attr, &fab->fabric, NULL));
 	FAB_CHECK(fi_domain(fab->fabric, fab->info, &fab->domain, NULL));
 	FAB_CHECK(fi_av_open(fab->domain, &av_attr, &fab->av, NULL));
@@ -101,6 +99,14 @@ static inline void fab_open(struct fab *fab, const struct sockaddr_in *src,
 	FAB_CHECK(fi_ep_bind(fab->ep, &fab->cq->fid, FI_TRANSMIT | FI_RECV));
 	FAB_CHECK(fi_enable(fab->ep));
 	FAB_CHECK(fi_getname(&fab->ep->fid, &fab->addr, &len));
+}
+
+/** Opens an endpoint at `src`, an IPv4 address; port 0: any. */
+static inline void fab_open(struct fab *fab, const struct sockaddr_in *src,
+			    enum fi_threading threading, enum fi_progress progress)
+{
+	fab_find(fab, src, threading, progress);
+	fab_open_found(fab);
 }
 
 static inline void fab_close(struct fab *fab)
