@@ -13,11 +13,10 @@
 #include "ofi/queue/cpr_strerror.h"
 #include "ofi/queue/cpr_waitset.h"
 #include "util/bits.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 #define CPR_CQ_SIZE_MAX 65536u /* limit of the first allocation: the queue grows anyway */
-
-#define CPR_CQ_IDLE_READS 1024u /* a power of two, and a multiple of CPR_PDOM_IDLE_READS */
 
 /* fi_cq_err_entry of libfabric 1.20 and later; before, it ended with err_data_size. */
 struct cpr_cq_err_entry_src {
@@ -94,6 +93,35 @@ static ssize_t cpr_cq_empty(const struct core_cq *q)
 	return q->ring[q->head & q->mask].err ? -FI_EAVAIL : 0;
 }
 
+/* Yields the processor and notes how long that took. */
+static void cpr_cq_yield(struct cpr_cq *cq)
+{
+	uint64_t start_ns = util_clock_ns(), ns;
+	struct cpr_pdom *pdom;
+
+	sched_yield();
+	ns = util_clock_ns() - start_ns;
+	pdom = cpr_member_lock(&cq->member);
+	cpr_yield_took(&cq->idle, ns);
+	cpr_pdom_unlock(pdom);
+}
+
+/*
+ * Unlocks. Makes progress for others and yields the processor, as due after this number of empty
+ * reads.
+ */
+static __attribute__((noinline)) void cpr_cq_idle_cold(struct cpr_cq *cq, struct cpr_pdom *pdom)
+{
+	bool helps = cq->idle.reads % CPR_PDOM_IDLE_READS == 0;
+	bool yields = cq->idle.reads % cq->idle.step == 0;
+
+	cpr_pdom_unlock(pdom);
+	if (helps)
+		cpr_pdom_progress_others(cq->domain, pdom);
+	if (yields)
+		cpr_cq_yield(cq);
+}
+
 /*
  * Ends a read that found nothing. After many in a row, makes progress for others and yields the
  * processor.
@@ -102,14 +130,11 @@ static __attribute__((noinline)) ssize_t cpr_cq_read_nothing(struct cpr_cq *cq,
 							     struct cpr_pdom *pdom)
 {
 	ssize_t ret = cpr_cq_empty(&cq->core);
-	uint32_t reads = ++cq->idle_reads;
 
-	cpr_pdom_unlock(pdom);
-	if (UTIL_LIKELY(reads % CPR_PDOM_IDLE_READS))
-		return ret;
-	cpr_pdom_progress_others(cq->domain, pdom);
-	if (reads % CPR_CQ_IDLE_READS == 0)
-		sched_yield();
+	if (UTIL_UNLIKELY(cpr_yield_is_due(&cq->idle)))
+		cpr_cq_idle_cold(cq, pdom);
+	else
+		cpr_pdom_unlock(pdom);
 	return ret;
 }
 
@@ -125,7 +150,7 @@ UTIL_INLINE ssize_t cpr_cq_read(struct fid_cq *fid, void *buf, size_t count, fi_
 	ret = cpr_cq_take(q, buf, count, src, entry_len);
 	if (UTIL_UNLIKELY(!ret))
 		return cpr_cq_read_nothing(cq, pdom);
-	cq->idle_reads = 0;
+	cq->idle.reads = 0;
 	cpr_pdom_unlock(pdom);
 	return ret;
 }
@@ -393,6 +418,7 @@ int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 	cq->wait_cond = attr->wait_cond;
 	cq->has_data = attr->format == FI_CQ_FORMAT_DATA || attr->format == FI_CQ_FORMAT_TAGGED;
 	cq->domain = cpr_domain_of(domain);
+	cpr_yield_init(&cq->idle);
 	cpr_member_init(&cq->member, cq->domain, &cq->wait.wakeup);
 	ret = cpr_cq_init(cq, attr);
 	if (ret) {

@@ -7,9 +7,10 @@
  * deferred batches are sent by progress. The queue grows: no size is too small.
  *
  * A thread that reads an empty queue in a loop yields the processor now and then, because the peer
- * may share it. On a processor of its own this costs nothing measurable; two threads that share one
- * exchange a message in tens of microseconds instead of time slices. More often the reader makes
- * progress for progress domains that are not read (cpr_pdom_progress_others).
+ * may share it, and at each empty read once that has helped (cpr_yield.h). On a processor of its own
+ * this costs nothing measurable; two threads that share one exchange a message in tens of
+ * microseconds instead of time slices. Each CPR_PDOM_IDLE_READS empty reads the reader makes progress
+ * for progress domains that are not read (cpr_pdom_progress_others).
  */
 #ifndef OFI_QUEUE_CPR_CQ_H
 #define OFI_QUEUE_CPR_CQ_H
@@ -22,6 +23,7 @@
 #include "ofi/base/cpr_pdom.h"
 #include "ofi/base/cpr_ref.h"
 #include "ofi/queue/cpr_wait.h"
+#include "ofi/queue/cpr_yield.h"
 
 struct cpr_domain;
 
@@ -29,7 +31,7 @@ struct cpr_cq {
 	struct fid_cq fid;
 	struct cpr_member member;
 	struct core_cq core;
-	uint32_t idle_reads; /* reads in a row that found nothing */
+	struct cpr_yield idle; /* reads that found nothing */
 	struct cpr_wait wait;
 	struct cpr_ref refs; /* endpoints, poll sets */
 	enum fi_cq_wait_cond wait_cond;
