@@ -32,9 +32,9 @@ struct core_upcalls;
 struct erpc_session;
 
 #define ERPC_SESSIONS_MAX 65536u
-#define ERPC_CREDITS_MAX  32u /* packets of a session that may be in flight */
-#define ERPC_CREDITS_MIN  8u  /* however many sessions share the receive buffers */
-#define ERPC_POLL_BURST   32u /* packets of one poll of the device */
+#define ERPC_CREDITS_MAX  128u /* packets of a session that may be in flight */
+#define ERPC_CREDITS_MIN  8u   /* however many sessions share the receive buffers */
+#define ERPC_POLL_BURST   32u  /* packets of one poll of the device */
 #define ERPC_POLL_ROUNDS  4u
 #define ERPC_IDLE_MAX     3u /* polls, and reads of the clock, that may be skipped in a row */
 #define ERPC_IDLE_FRESH   1u /* limit while a sent packet has no time yet */
@@ -79,6 +79,7 @@ struct erpc_ep {
 	struct erpc_stats stats;
 	struct erpc_timely_cfg timely_cfg;
 	bool paces;
+	size_t eager_min; /* core_chan.eager_min of sessions */
 	struct erpc_wheel wheel;
 	struct util_idmap exposures;
 	uint32_t saved_cnt; /* packets received during erpc_ep_await or before attach */

@@ -68,7 +68,7 @@ struct erpc_get_op;
 #define ERPC_GRANT_CALL 64u            /* cost of a call besides its maximum response size */
 /* retained bytes beyond which responses wait */
 #define ERPC_RETAINED_MAX (256u << 10)
-#define ERPC_GET_PKTS_MAX 32u /* equals ERPC_CREDITS_MAX */
+#define ERPC_GET_PKTS_MAX 128u /* equals ERPC_CREDITS_MAX */
 
 /** Client side of a slot. */
 struct erpc_tx {
@@ -145,7 +145,8 @@ struct erpc_send_state {
 
 /** Gets from the peer's memory. */
 struct erpc_gets {
-	uint8_t pkts[ERPC_GET_PKTS_MAX]; /* ring: slots of GET packets to come, in order */
+	/* ring of bits: GET packets to come, in order; which of the two slots each is of */
+	uint64_t pkts[ERPC_GET_PKTS_MAX / 64];
 	uint8_t pkts_at, pkts_cnt;
 	struct util_list pending; /* erpc_get_op.link: gets not requested in full */
 	struct util_list open;    /* erpc_get_op.open_link: gets in progress */
@@ -238,7 +239,21 @@ struct erpc_session {
 	struct erpc_rx rx[ERPC_SLOTS];
 };
 
+static_assert(ERPC_GET_SLOTS == 2, "one bit for each packet of a get");
 static_assert(sizeof(struct erpc_session) <= ERPC_SESSION_MEM_MAX, "memory of 20,000 sessions");
+
+/** Returns the slot of GET packet `i`, modulo ERPC_GET_PKTS_MAX. */
+static inline uint32_t erpc_gets_pkt(const struct erpc_gets *gets, uint32_t i)
+{
+	return ERPC_GET_SLOT + (gets->pkts[i / 64 % (ERPC_GET_PKTS_MAX / 64)] >> i % 64 & 1);
+}
+
+static inline void erpc_gets_set_pkt(struct erpc_gets *gets, uint32_t i, uint32_t slot)
+{
+	uint64_t *word = &gets->pkts[i / 64 % (ERPC_GET_PKTS_MAX / 64)];
+
+	*word = (*word & ~(1ull << i % 64)) | (uint64_t)(slot - ERPC_GET_SLOT) << i % 64;
+}
 
 static inline struct erpc_session *erpc_session_of(struct core_chan *chan)
 {

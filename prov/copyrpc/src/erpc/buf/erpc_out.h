@@ -23,7 +23,7 @@
 #include "util/bits.h"
 #include "wire/wire_erpc.h"
 
-#define ERPC_BURST 32u
+#define ERPC_BURST 64u
 
 /** Owner of packets: a slot. */
 struct erpc_out_owner {

@@ -29,7 +29,7 @@ void erpc_direct_received(struct erpc_session *s, uint32_t slot)
 	uint32_t first = ERPC_SLOTS;
 
 	while (s->gets.pkts_cnt && first != slot) {
-		first = s->gets.pkts[s->gets.pkts_at % ERPC_GET_PKTS_MAX];
+		first = erpc_gets_pkt(&s->gets, s->gets.pkts_at);
 		erpc_direct_drop(s);
 	}
 	if (ep->direct_placed)
@@ -44,14 +44,14 @@ uint32_t erpc_direct_expected(struct erpc_session *s, uint32_t *slot)
 	uint32_t n = 0, max;
 
 	while (s->gets.pkts_cnt) {
-		*slot = s->gets.pkts[s->gets.pkts_at % ERPC_GET_PKTS_MAX];
+		*slot = erpc_gets_pkt(&s->gets, s->gets.pkts_at);
 		if (s->tx[*slot].get_op && erpc_client_in_flight(&s->tx[*slot].c))
 			break;
 		erpc_direct_drop(s);
 	}
 	max = s->gets.pkts_cnt ? erpc_client_in_flight(&s->tx[*slot].c) : 0;
 	max = max < s->gets.pkts_cnt ? max : s->gets.pkts_cnt;
-	while (n < max && s->gets.pkts[(s->gets.pkts_at + n) % ERPC_GET_PKTS_MAX] == *slot)
+	while (n < max && erpc_gets_pkt(&s->gets, s->gets.pkts_at + n) == *slot)
 		n++;
 	return n;
 }
@@ -65,7 +65,7 @@ bool erpc_direct_target(const struct erpc_session *s, uint32_t slot, uint32_t cn
 	uint64_t rest = tx->c.resp_max - off, len = (uint64_t)cnt * s->payload;
 
 	/* A wrong guess must not overwrite packets that arrived early. */
-	if (get->iov_cnt != 1 || tx->c.ahead)
+	if (get->iov_cnt != 1 || !erpc_ahead_is_empty(&tx->c.ahead))
 		return false;
 	*target = (struct dev_dgram_target){
 		.base = (uint8_t *)get->iov->iov_base + tx->get_off + off,

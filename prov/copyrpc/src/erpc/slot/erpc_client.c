@@ -34,10 +34,10 @@ enum wire_erpc_kind erpc_client_next(struct erpc_client *c, uint16_t *pkt_num)
 /** Acknowledges all packets before `pkt_num`, and those received early behind them. */
 static void erpc_client_pass(struct erpc_client *c, uint32_t pkt_num)
 {
-	if (c->ahead) {
+	if (!erpc_ahead_is_empty(&c->ahead)) {
 		uint32_t n = pkt_num - c->rx;
 
-		c->ahead = n < ERPC_AHEAD_MAX ? c->ahead >> n : 0;
+		erpc_ahead_shift(&c->ahead, n < ERPC_AHEAD_MAX ? n : ERPC_AHEAD_MAX);
 		pkt_num += erpc_ahead_take(&c->ahead);
 	}
 	c->rx = pkt_num;

@@ -29,7 +29,12 @@
 /** Requests of a session at a time. A request's slot is req_num modulo this. */
 #define ERPC_SLOTS 8u
 
-#define ERPC_AHEAD_MAX 32u /* equals the packets that may be in flight */
+#define ERPC_AHEAD_MAX 128u /* equals the packets that may be in flight */
+
+/** Set of packets that arrived early: bit i is packet i behind the first missing one. */
+struct erpc_ahead {
+	uint64_t word[ERPC_AHEAD_MAX / 64];
+};
 
 enum erpc_verdict {
 	ERPC_TAKE,   /* expected: the state has advanced */
@@ -50,27 +55,57 @@ struct erpc_client {
 	uint32_t tx;
 	uint32_t tx_max; /* highest tx so far: packets counted as lost may be late */
 	uint32_t rx;
-	uint32_t ahead; /* bit i: packet rx + i arrived early */
+	struct erpc_ahead ahead; /* behind rx */
 };
 
-/** Removes the packets in a row from the first of `ahead`. Returns their number. */
-static inline uint32_t erpc_ahead_take(uint32_t *ahead)
+static inline bool erpc_ahead_is_empty(const struct erpc_ahead *ahead)
 {
-	uint32_t run = (uint32_t)__builtin_ctzll(~(uint64_t)*ahead);
+	return !(ahead->word[0] | ahead->word[1]);
+}
 
-	*ahead = (uint32_t)((uint64_t)*ahead >> run);
+static inline void erpc_ahead_clear(struct erpc_ahead *ahead)
+{
+	*ahead = (struct erpc_ahead){ 0 };
+}
+
+/** Moves the first missing packet on by `n`, at most ERPC_AHEAD_MAX. */
+static inline void erpc_ahead_shift(struct erpc_ahead *ahead, uint32_t n)
+{
+	for (; n >= 64; n -= 64)
+		*ahead = (struct erpc_ahead){ { ahead->word[1], 0 } };
+	if (!n)
+		return;
+	ahead->word[0] = ahead->word[0] >> n | ahead->word[1] << (64 - n);
+	ahead->word[1] >>= n;
+}
+
+/** Returns the number of packets in a row from the first of `ahead`. */
+static inline uint32_t erpc_ahead_run(const struct erpc_ahead *ahead)
+{
+	if (~ahead->word[0])
+		return (uint32_t)__builtin_ctzll(~ahead->word[0]);
+	return 64 + (~ahead->word[1] ? (uint32_t)__builtin_ctzll(~ahead->word[1]) : 64);
+}
+
+/** Removes the packets in a row from the first of `ahead`. Returns their number. */
+static inline uint32_t erpc_ahead_take(struct erpc_ahead *ahead)
+{
+	uint32_t run = erpc_ahead_run(ahead);
+
+	erpc_ahead_shift(ahead, run);
 	return run;
 }
 
 /**
- * Records an early packet `dist` behind the missing one. Returns true if it is new and within
- * range.
+ * Adds packet `dist` behind the first missing one. Returns false if it is known or too far ahead.
  */
-static inline bool erpc_ahead_keep(uint32_t *ahead, uint32_t dist)
+static inline bool erpc_ahead_keep(struct erpc_ahead *ahead, uint32_t dist)
 {
-	if (dist >= ERPC_AHEAD_MAX || *ahead >> dist & 1)
+	uint64_t bit = 1ull << dist % 64;
+
+	if (dist >= ERPC_AHEAD_MAX || ahead->word[dist / 64] & bit)
 		return false;
-	*ahead |= 1u << dist;
+	ahead->word[dist / 64] |= bit;
 	return true;
 }
 
@@ -88,7 +123,7 @@ static inline void erpc_client_knows(struct erpc_client *c)
 {
 	c->resp_size = c->resp_max;
 	c->resp_pkts = wire_erpc_pkts(c->resp_max, c->payload);
-	c->ahead = 0;
+	erpc_ahead_clear(&c->ahead);
 }
 
 static inline bool erpc_client_is_free(const struct erpc_client *c)

@@ -34,7 +34,7 @@ static void erpc_server_begin(struct erpc_server *s, const struct wire_erpc_hdr 
 	s->size = h->msg_size;
 	s->req_pkts = wire_erpc_pkts(h->msg_size, s->payload);
 	s->rx = 0;
-	s->ahead = 0;
+	erpc_ahead_clear(&s->ahead);
 	s->responded = false;
 }
 
@@ -56,7 +56,7 @@ enum erpc_verdict erpc_server_take_req(struct erpc_server *s, const struct wire_
 	}
 	if (h->pkt_num != s->rx)
 		return h->pkt_num < s->rx ? ERPC_REPEAT : ERPC_EARLY;
-	s->ahead |= 1;
+	erpc_ahead_keep(&s->ahead, 0);
 	s->rx += erpc_ahead_take(&s->ahead);
 	return s->rx == s->req_pkts ? ERPC_LAST : ERPC_TAKE;
 }

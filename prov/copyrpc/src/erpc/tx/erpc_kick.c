@@ -101,7 +101,7 @@ static void erpc_kick_pay(struct erpc_session *s, const struct erpc_tx *tx, uint
 /** Notes that a packet of the get in `slot` is requested, for direct placement. */
 static inline void erpc_kick_note_get(struct erpc_session *s, uint32_t slot)
 {
-	s->gets.pkts[(s->gets.pkts_at + s->gets.pkts_cnt) % ERPC_GET_PKTS_MAX] = (uint8_t)slot;
+	erpc_gets_set_pkt(&s->gets, s->gets.pkts_at + s->gets.pkts_cnt, slot);
 	if (s->gets.pkts_cnt < ERPC_GET_PKTS_MAX)
 		s->gets.pkts_cnt++;
 	else
