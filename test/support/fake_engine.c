@@ -388,6 +388,7 @@ static struct fake_chan *fake_chan_new(struct core_engine_ep *eep, const struct 
 
 	fc->chan.ops = &fake_chan_ops;
 	fc->chan.eager_max = fake_engine_cfg.eager_max;
+	fc->chan.eager_min = fake_engine_cfg.eager_min;
 	fc->chan.caps = fake_engine_cfg.caps;
 	fc->chan.resp_lim = fake_engine_cfg.resp_max;
 	fc->chan.resp_sure = fake_engine_cfg.resp_max;

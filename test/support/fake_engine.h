@@ -18,6 +18,7 @@
 /** Conditions of the transport; the first three apply to new channels, the others at once. */
 struct fake_engine_cfg {
 	size_t eager_max;
+	size_t eager_min;
 	uint32_t caps;
 	size_t resp_max;
 	unsigned room;    /* undelivered frames per direction */

@@ -447,14 +447,23 @@ Test(core_peer, an_eager_message_fits_the_channel_with_its_tag_and_data, .init =
      .fini = teardown)
 {
 	static const struct {
-		size_t chan_max;
-		size_t eager;
-	} rows[] = { { 16, 0 },      { 17, 1 },      { 1015, 999 },
-		     { 1016, 1000 }, { 1017, 1000 }, { 4096, 1000 } };
+		size_t chan_max, chan_min, eager;
+	} rows[] = { { 16, 0, 0 },
+		     { 17, 0, 1 },
+		     { 1015, 0, 999 },
+		     { 1016, 0, 1000 },
+		     { 1017, 0, 1000 },
+		     { 4096, 0, 1000 },
+		     /* The channel's own limit replaces that of the domain, not its maximum. */
+		     { 4096, 999, 1000 },
+		     { 4096, 2000, 2000 },
+		     { 1017, 2000, 1001 } };
 	static struct core_chan chan;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		chan = (struct core_chan){ .ops = &idle_ops, .eager_max = rows[i].chan_max };
+		chan = (struct core_chan){ .ops = &idle_ops,
+					   .eager_max = rows[i].chan_max,
+					   .eager_min = rows[i].chan_min };
 		core_peer_on_up(&nodes[0].ep, &chan, &unnamed[0].sa, 1);
 		cr_expect_eq(chan.peer->eager_end, rows[i].eager + 1, "%zu", rows[i].chan_max);
 		core_peer_on_down(&chan, -FI_ESHUTDOWN);

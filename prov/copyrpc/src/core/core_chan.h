@@ -136,8 +136,13 @@ struct core_exposure {
 
 struct core_chan {
 	const struct core_chan_ops *ops;
-	struct core_peer *peer;        /* set by core when the channel comes up */
-	size_t eager_max;              /* maximum of ext_len + len of one send or call */
+	struct core_peer *peer; /* set by core when the channel comes up */
+	size_t eager_max;       /* maximum of ext_len + len of one send or call */
+	/*
+	 * Messages up to this length are eager, as far as eager_max permits, where the domain's
+	 * limit is lower; 0: that limit. Where a round trip costs more than two copies.
+	 */
+	size_t eager_min;
 	size_t resp_lim;               /* largest maximum response size of a call */
 	size_t resp_sure;              /* up to here credit comes without other traffic */
 	size_t retained;               /* retained buffers that users refer to (core_rpc.h) */

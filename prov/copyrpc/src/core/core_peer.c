@@ -33,14 +33,20 @@ static void core_peer_set_state(struct core_peer *peer, enum core_peer_state sta
 
 void core_peer_set_eager(struct core_peer *peer)
 {
-	size_t dom_max = peer->ep->dom->limits.eager_max, chan_max;
-
 	peer->eager_end = 0;
-	if (peer->state != CORE_PEER_UP || !util_list_is_empty(&peer->tx_queue))
-		return;
+	if (peer->state == CORE_PEER_UP && util_list_is_empty(&peer->tx_queue))
+		peer->eager_end = core_peer_eager_max(peer) + 1;
+}
+
+size_t core_peer_eager_max(const struct core_peer *peer)
+{
+	const struct core_chan *chan = peer->chan;
 	/* Tag and 64 bits of data are the largest extension of an eager message. */
-	chan_max = peer->chan->eager_max - 16;
-	peer->eager_end = (chan_max < dom_max ? chan_max : dom_max) + 1;
+	size_t chan_max = chan->eager_max - 16, max = peer->ep->dom->limits.eager_max;
+
+	if (max < chan->eager_min)
+		max = chan->eager_min;
+	return chan_max < max ? chan_max : max;
 }
 
 static struct core_peer *core_peer_new(struct core_ep *ep, const struct sockaddr *addr)

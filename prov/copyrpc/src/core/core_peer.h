@@ -89,6 +89,9 @@ void core_peer_up(struct core_peer *peer, struct core_chan *chan);
 /** Starts a handshake if none is in progress. Returns 0 or -FI_E*. */
 int core_peer_connect(struct core_peer *peer);
 
+/** Returns the length of the longest eager message to a peer with a channel. */
+size_t core_peer_eager_max(const struct core_peer *peer);
+
 /** Recomputes eager_end after a change of state or queue. */
 void core_peer_set_eager(struct core_peer *peer);
 

@@ -10,7 +10,8 @@
 #include "erpc/tx/erpc_kick.h"
 #include "util/log.h"
 
-#define ERPC_EAGER_MAX  (64u << 10)
+#define ERPC_EAGER_MAX  (65u << 10) /* a message of 64 KiB is one batch */
+#define ERPC_RESP_MAX   (64u << 10)
 #define ERPC_EAGER_ONE  (32u << 10) /* with packets of this size a message never takes two */
 #define ERPC_GET_MIN    (64u << 10)
 #define ERPC_MTU_MIN    256u
@@ -110,8 +111,9 @@ static void erpc_session_limits(struct erpc_session *s)
 	s->conn.chan.caps = CORE_CHAN_GET | CORE_CHAN_ASYNC | CORE_CHAN_REVOKE | CORE_CHAN_WAKES;
 	s->conn.chan.eager_max =
 		s->payload >= ERPC_EAGER_ONE && one < ERPC_EAGER_MAX ? one : ERPC_EAGER_MAX;
-	s->conn.chan.resp_lim = ERPC_EAGER_MAX;
-	s->conn.chan.resp_sure = ERPC_EAGER_MAX;
+	s->conn.chan.eager_min = s->ep->eager_min;
+	s->conn.chan.resp_lim = ERPC_RESP_MAX;
+	s->conn.chan.resp_sure = ERPC_RESP_MAX;
 	s->conn.chan.get_min = ERPC_GET_MIN;
 	s->conn.chan.posted = &s->send.posted_pos;
 	s->send.grant_left = ERPC_GRANT;

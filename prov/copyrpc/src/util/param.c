@@ -188,6 +188,15 @@ static const struct util_param util_param_table[] = {
 	  .unit = "Mbit/s",
 	  .help = "Maximum rate of each datagram session, paced by its round-trip times; 0: 25000 "
 		  "over RDMA devices, not paced over UDP" },
+	{ .name = "UDP_EAGER_MAX",
+	  .kind = UTIL_PARAM_SIZE,
+	  .offset = UTIL_PARAM_FIELD(udp_eager_max),
+	  .def = 64 * UTIL_KIB,
+	  .min = 64,
+	  .max = UTIL_MIB,
+	  .unit = "bytes",
+	  .help = "Largest message that is sent eagerly over UDP, where it exceeds EAGER_MAX; at "
+		  "most 65 KiB" },
 	{ .name = "UDP_PLAIN",
 	  .kind = UTIL_PARAM_BOOL,
 	  .offset = UTIL_PARAM_FIELD(udp_plain),

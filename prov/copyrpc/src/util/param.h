@@ -33,6 +33,7 @@ struct util_params {
 	size_t ring_size;       /* RING_SIZE: 0: from `mem` and the number of peers */
 	size_t grant_max;       /* GRANT_MAX: response bytes that a peer may reserve; 0: default */
 	size_t eager_max;       /* EAGER_MAX: largest message sent in one piece */
+	size_t udp_eager_max;   /* UDP_EAGER_MAX: likewise over UDP, where it exceeds EAGER_MAX */
 	size_t rndv_min;        /* RNDV_MIN: smallest message for rendezvous */
 	size_t single_copy_min; /* SINGLE_COPY_MIN: smallest message the kernel copies; 0: none */
 	size_t unexpected_mem;  /* UNEXPECTED_MEM: heap for unexpected messages, per domain */

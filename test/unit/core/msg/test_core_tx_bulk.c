@@ -130,6 +130,28 @@ Test(core_tx_bulk, several_buffers_are_not_exposed)
 	cr_expect_eq(fake_engine_gets(), 0);
 }
 
+/** An engine that copies all bytes anyway gets several buffers as one. */
+Test(core_tx_bulk, several_buffers_are_joined_where_the_engine_copies)
+{
+	struct iovec iov[2] = { { out, 100 }, { out + 100, LEN - 100 } };
+	struct core_send s = { .dest = 1,
+			       .iov = iov,
+			       .iov_cnt = 2,
+			       .len = LEN,
+			       .tagged = true,
+			       .flags = FI_COMPLETION,
+			       .context = out };
+
+	fake_engine_cfg.eager_min = EAGER;
+	node_fill(out, LEN, 1);
+	cr_assert_eq(core_tx_send(&nodes[0].ep, &s), 0);
+	nodes_settle(nodes, 2);
+	cr_expect_eq(fake_engine_exposed(), 1);
+	receive(LEN);
+	cr_expect(has_left());
+	cr_expect_eq(fake_engine_gets(), 1);
+}
+
 /** Queues the first frame and the CONT frames while there is no room. */
 Test(core_tx_bulk, a_message_without_room_continues_where_it_stopped)
 {

@@ -3,24 +3,18 @@
 #include "core/msg/core_tx_bulk.h"
 
 #include <rdma/fi_errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/core_dom.h"
 #include "core/msg/core_tx.h"
 #include "util/clock.h"
+#include "util/copy.h"
 #include "wire/wire_op.h"
-
-static size_t core_tx_eager_max(const struct core_peer *peer)
-{
-	size_t chan_max = peer->chan->eager_max - 16;
-	size_t dom_max = peer->ep->dom->limits.eager_max;
-
-	return chan_max < dom_max ? chan_max : dom_max;
-}
 
 bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags)
 {
-	return len > core_tx_eager_max(peer) || (flags & FI_DELIVERY_COMPLETE);
+	return len > core_peer_eager_max(peer) || (flags & FI_DELIVERY_COMPLETE);
 }
 
 /** Returns true if the protocol selector decides: the peer's get is a copy by the kernel. */
@@ -99,6 +93,24 @@ void core_tx_unexpose(struct core_tx_req *req)
 	req->exposure.chan = NULL;
 }
 
+/**
+ * Makes one buffer of several, where the engine copies all bytes anyway (core_chan.eager_min).
+ * There CONT frames, each with its own acknowledgement, take many times as long as a get that loses
+ * as many packets. Returns false if the message stays in pieces.
+ */
+static bool core_tx_join(struct core_tx_req *req)
+{
+	if (!req->op.peer->chan->eager_min || req->copy || req->len > CORE_TX_JOIN_MAX)
+		return false;
+	req->copy = malloc(req->len);
+	if (!req->copy)
+		return false;
+	util_iov_gather(req->copy, req->iov, req->iov_cnt, 0, req->len);
+	req->iov[0] = (struct iovec){ .iov_base = req->copy, .iov_len = req->len };
+	req->iov_cnt = 1;
+	return true;
+}
+
 /** Exposes the send buffer, once even if the call is retried. Returns false if that fails. */
 static bool core_tx_expose(struct core_tx_req *req)
 {
@@ -106,7 +118,7 @@ static bool core_tx_expose(struct core_tx_req *req)
 
 	if (req->exposure.chan)
 		return true;
-	if (req->iov_cnt != 1 || !(chan->caps & CORE_CHAN_GET) ||
+	if ((req->iov_cnt != 1 && !core_tx_join(req)) || !(chan->caps & CORE_CHAN_GET) ||
 	    chan->ops->expose(chan, req->iov[0].iov_base, req->len, &req->exposure))
 		return false;
 	req->exposure.chan = chan;
@@ -128,10 +140,15 @@ static int core_tx_start_rndv(struct core_tx_req *req)
 	return core_tx_call(req, &frame);
 }
 
+static size_t core_tx_segment_len(const struct core_chan *chan)
+{
+	return chan->eager_min > CORE_TX_SEGMENT_LEN ? chan->eager_min : CORE_TX_SEGMENT_LEN;
+}
+
 static int core_tx_start_pipelined(struct core_tx_req *req)
 {
 	struct core_chan *chan = req->op.peer->chan;
-	size_t max = core_tx_eager_max(req->op.peer) - sizeof(struct wire_part);
+	size_t max = core_peer_eager_max(req->op.peer) - sizeof(struct wire_part);
 	struct wire_part part = { .total_len = req->len };
 	struct core_frame frame;
 	int ret = core_tx_name(req);
@@ -141,7 +158,7 @@ static int core_tx_start_pipelined(struct core_tx_req *req)
 	core_tx_frame(&frame, req, WIRE_OP_PART);
 	part.send_id = req->send_id;
 	core_tx_ext_add(&frame, &part, sizeof(part));
-	frame.len = max < CORE_TX_SEGMENT_LEN ? max : CORE_TX_SEGMENT_LEN;
+	frame.len = max < core_tx_segment_len(chan) ? max : core_tx_segment_len(chan);
 	ret = chan->ops->send(chan, &frame, 0);
 	if (ret)
 		return ret;
@@ -157,7 +174,7 @@ int core_tx_bulk_start(struct core_tx_req *req)
 	bool selectable;
 	int ret;
 
-	if (req->len <= core_tx_eager_max(peer))
+	if (req->len <= core_peer_eager_max(peer))
 		return core_tx_start_deliver(req);
 	selectable = core_tx_is_selectable(peer, req->len, req->flags);
 	ret = core_tx_should_rndv(peer, req) ? core_tx_start_rndv(req)
@@ -244,7 +261,7 @@ int core_tx_bulk_stream(struct core_op *op)
 	struct core_frame frame;
 	int ret;
 
-	max = max < CORE_TX_SEGMENT_LEN ? max : CORE_TX_SEGMENT_LEN;
+	max = max < core_tx_segment_len(chan) ? max : core_tx_segment_len(chan);
 	if (!pulled && core_tx_selector_samples(&op->peer->selector) &&
 	    core_tx_is_selectable(op->peer, req->len, req->flags))
 		ret = core_tx_timed_segments(req, max);

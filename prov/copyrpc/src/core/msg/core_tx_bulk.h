@@ -17,6 +17,8 @@
 
 /** Longest pipelined message; longer ones always use rendezvous. */
 #define CORE_TX_PIPELINED_MAX (64u << 10)
+/** Longest message whose pieces may be joined in one buffer to expose it. */
+#define CORE_TX_JOIN_MAX (16u << 20)
 /** User bytes of one frame: small enough that both ends copy at the same time. */
 #define CORE_TX_SEGMENT_LEN (8u << 10)
 

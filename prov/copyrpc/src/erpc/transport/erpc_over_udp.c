@@ -12,9 +12,10 @@
 
 static const struct erpc_transport_dev erpc_udp_dev = {
 	.dgram = &udp_dgram_ops,
-	.rx_cnt = 1024,
+	.rx_cnt = 4096,
 	.tx_cnt = 256,
 	.host_ns = 300000,
+	.copies = true,
 };
 
 static int erpc_udp_open(struct eng_transport *transport)

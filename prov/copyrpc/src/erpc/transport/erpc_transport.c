@@ -128,6 +128,7 @@ int erpc_transport_ep_open(struct eng_transport *eng, struct core_engine_ep *eep
 		.link_rate = util_params.link_rate ? util_params.link_rate * ERPC_MBIT_S
 						   : cfg->link_rate,
 		.host_ns = cfg->host_ns,
+		.eager_min = cfg->copies ? util_params.udp_eager_max : 0,
 		.failed = erpc_transport_failed,
 	};
 	struct erpc_transport_ep *tep = calloc(1, sizeof(*tep));

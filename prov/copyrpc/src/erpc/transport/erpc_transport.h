@@ -29,6 +29,7 @@ struct erpc_transport_dev {
 	/* Bytes per second, unless LINK_RATE is set; 0: no pacing. */
 	double link_rate;
 	uint64_t host_ns; /* share of a round trip that wake-ups of processes may take */
+	bool copies;      /* the device copies all bytes: UDP_EAGER_MAX is the eager limit */
 };
 
 struct erpc_transport {
