@@ -9,7 +9,7 @@
  * doubles up to CPR_YIELD_READS. A yield of CPR_YIELD_SLICE_NS or more let a stranger use up its
  * time slice and counts as one that did not help.
  *
- * Pure: the caller reads the clock. Tested by test/unit/ofi/queue/test_cpr_yield.c.
+ * Pure: the caller reads the clock.
  */
 #ifndef OFI_QUEUE_CPR_YIELD_H
 #define OFI_QUEUE_CPR_YIELD_H
