@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Two processes exchange messages over datagrams, while a third, unauthorised one attacks them.
+ * Two processes exchange messages over datagrams, while a third one, which has stolen the job key,
+ * attacks them.
  *
  * The attacker floods all their ports with garbage, with valid-looking headers, with connection
  * requests; it presents cookies that it never received; it begins hundreds of handshakes without
@@ -35,6 +36,7 @@
 #define GROW_MAX  (48u << 10) /* KiB */
 #define TIMEOUT   "120000"    /* no peer expires before the test is over */
 #define FOE_IP    "127.0.0.2" /* an address of another host */
+#define JOB_KEY   "stolen"    /* without a key no datagram from this host opens a connection */
 #define PORTS_MAX 8u
 #define ABANDONED 100u /* times that all friendly ones vanish */
 
@@ -507,6 +509,8 @@ int main(int argc, char **argv)
 	uint32_t i;
 
 	flood_cnt = argc > 1 ? (uint32_t)atoi(argv[1]) : flood_cnt;
+	setenv("FI_COPYRPC_JOB_KEY", JOB_KEY, 1);
+	foe_set_key(JOB_KEY);
 	victims = mmap(NULL, 5 * sizeof(*victims), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	FAB_TRUE(victims != MAP_FAILED);

@@ -5,8 +5,17 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "cm/base/cm_mac.h"
 #include "dev/udp/udp_addr.h"
 #include "fab.h"
+
+static struct cm_mac_key key;
+
+void foe_set_key(const char *job_key)
+{
+	FAB_CHECK(cm_mac_init());
+	cm_mac_key_set(&key, job_key);
+}
 
 void foe_open(struct foe *foe, const char *ip, uint64_t nonce)
 {
@@ -40,15 +49,27 @@ void foe_send(const struct foe *foe, const struct sockaddr_in *to, const void *b
 		sched_yield();
 }
 
-static void foe_say(const struct foe *foe, const struct sockaddr_in *to, struct wire_cm_pkt *pkt)
+/** Seals a packet and sends it. */
+static void foe_send_pkt(const struct foe *foe, const struct sockaddr_in *to,
+			 const struct wire_cm_pkt *pkt)
 {
 	uint8_t buf[WIRE_CM_MAX];
+	size_t len = wire_cm_encode(pkt, buf);
+	union cm_addr here, there;
 
+	FAB_CHECK(cm_addr_import((const struct sockaddr *)&foe->addr, &here));
+	FAB_CHECK(cm_addr_import((const struct sockaddr *)to, &there));
+	cm_mac_seal(&key, &here, &there, buf, len);
+	foe_send(foe, to, buf, len);
+}
+
+static void foe_say(const struct foe *foe, const struct sockaddr_in *to, struct wire_cm_pkt *pkt)
+{
 	pkt->nonce = foe->nonce;
 	pkt->src_inc = foe->inc;
 	if (pkt->type != WIRE_CM_REQ)
 		pkt->dst_inc = foe->ack.src_inc;
-	foe_send(foe, to, buf, wire_cm_encode(pkt, buf));
+	foe_send_pkt(foe, to, pkt);
 }
 
 void foe_ask(const struct foe *foe, const struct sockaddr_in *to)
@@ -103,11 +124,10 @@ void foe_invite(const struct foe *foe, const struct sockaddr_in *to)
 				   .nonce = foe->req.nonce,
 				   .src_inc = 1,
 				   .dst_inc = foe->req.src_inc };
-	uint8_t buf[WIRE_CM_MAX];
 
 	memset(ack.ack.name, 'a', WIRE_CM_NAME_LEN);
 	ack.ack.paths = WIRE_CM_PATH_UDP;
-	foe_send(foe, to, buf, wire_cm_encode(&ack, buf));
+	foe_send_pkt(foe, to, &ack);
 }
 
 /** Resets the session of another process at this address. */
@@ -118,9 +138,8 @@ static void foe_disown(const struct foe *foe, const struct sockaddr_in *to,
 				   .nonce = ping->nonce,
 				   .src_inc = foe->inc,
 				   .dst_inc = ping->src_inc };
-	uint8_t buf[WIRE_CM_MAX];
 
-	foe_send(foe, to, buf, wire_cm_encode(&bye, buf));
+	foe_send_pkt(foe, to, &bye);
 }
 
 static void foe_take(struct foe *foe, const struct sockaddr_in *to, const struct wire_cm_pkt *pkt)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Attacker: a UDP socket with the formats of the wire, and the packets it received. */
+/* Attacker: a UDP socket with the formats of the wire, a job key, and the packets it received. */
 #ifndef INTEG_UD_FOE_H
 #define INTEG_UD_FOE_H
 
@@ -22,6 +22,8 @@ struct foe {
 	struct sockaddr_in port;        /* address for its packets */
 };
 
+/** Sets the job key with which all of them seal their packets. */
+void foe_set_key(const char *job_key);
 /** Opens a new one, at an unused port; a previous one is left as it is. */
 void foe_open(struct foe *foe, const char *ip, uint64_t nonce);
 /** Closes the port without notice. */

@@ -33,11 +33,21 @@ int cm_test_memfd(const char *text)
 	return fd;
 }
 
+bool cm_test_apart;
+
+bool cm_test_is_nowhere(const struct sockaddr *addr)
+{
+	(void)addr;
+	return false;
+}
+
 struct cm_node *cm_test_node(const char *key, int timeout_ms)
 {
 	struct cm_cfg cfg = { .job_key = key, .peer_timeout_ms = timeout_ms };
 	struct cm_node *node;
 
+	if (cm_test_apart)
+		cfg.is_local = cm_test_is_nowhere;
 	CM_CHECK(!cm_node_open_cfg(&cfg, &node));
 	return node;
 }

@@ -69,6 +69,11 @@ struct cm_end {
 	char why[512];
 };
 
+/** Whether nodes opened from now on take loopback for an address of another host. */
+extern bool cm_test_apart;
+/** Returns false: a cm_cfg.is_local for such nodes. */
+bool cm_test_is_nowhere(const struct sockaddr *addr);
+
 /** Paths of endpoints opened from now on; initially shared memory. */
 extern struct cm_paths cm_test_paths;
 

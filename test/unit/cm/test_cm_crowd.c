@@ -222,6 +222,7 @@ static void set_up(void)
 	crowd = calloc(crowd_cnt, sizeof(*crowd));
 	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_UDP, { WIRE_CM_PATH_UDP } };
 	timeout_ns = (crowd_cnt <= SMALL ? 5 : 30) * UTIL_NS_PER_S;
+	cm_test_apart = true;
 	node = cm_test_node(NULL, (int)(timeout_ns / UTIL_NS_PER_MS));
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	to = cm_test_addr_of(&a);

@@ -11,6 +11,7 @@ void dgram_pair_open(struct cm_node **node, struct cm_end *a, struct cm_end *b,
 		     struct cm_paths paths)
 {
 	cm_test_paths = paths;
+	cm_test_apart = true;
 	*node = cm_test_node(NULL, 0);
 	cm_end_open(a, *node, "127.0.0.1", 0);
 	cm_end_open(b, *node, "127.0.0.1", 0);
@@ -26,6 +27,7 @@ void dgram_pair_close(struct cm_node *node, struct cm_end *a, struct cm_end *b)
 void dgram_peer_open(struct dgram_peer *g, struct cm_paths paths, const char *key, int timeout_ms)
 {
 	cm_test_paths = paths;
+	cm_test_apart = true;
 	g->node = cm_test_node(key, timeout_ms);
 	cm_end_open(&g->a, g->node, "127.0.0.1", 0);
 	cm_raw_peer_open(&g->s, "127.0.0.1", key);

@@ -56,7 +56,9 @@ static ssize_t bad_send(void *ctx, int fd, const void *buf, size_t len, const st
 
 static struct cm_node *bad_node(struct network *net, unsigned loss, uint64_t seed)
 {
-	struct cm_cfg cfg = { .udp_send = bad_send, .udp_send_ctx = net };
+	struct cm_cfg cfg = { .udp_send = bad_send,
+			      .udp_send_ctx = net,
+			      .is_local = cm_test_is_nowhere };
 	struct cm_node *out;
 
 	*net = (struct network){ .rng.state = seed, .loss = loss };
@@ -104,11 +106,12 @@ static ssize_t deaf_send(void *ctx, int fd, const void *buf, size_t len, const s
 
 Test(cm_dgram_net, a_lost_bye_is_repaired_by_the_next_ping)
 {
-	struct cm_cfg cfg = { .udp_send = deaf_send };
+	struct cm_cfg cfg = { .udp_send = deaf_send, .is_local = cm_test_is_nowhere };
 	struct cm_node *mute;
 
 	cm_test_paths = DGRAM_NIC_ONLY;
 	CM_CHECK(!cm_node_open_cfg(&cfg, &mute));
+	cm_test_apart = true;
 	node = cm_test_node(NULL, 0);
 	cm_end_open(&a, mute, "127.0.0.1", 0);
 	cm_end_open(&b, node, "127.0.0.1", 0);
@@ -147,12 +150,13 @@ static uint64_t comes_back_ms(struct cm_node *mute)
 /* The new HELLO triggers a PING to the old connection, long before the regular one. */
 Test(cm_dgram_net, a_peer_that_reconnects_after_a_lost_bye_is_accepted)
 {
-	struct cm_cfg cfg = { .udp_send = deaf_send };
+	struct cm_cfg cfg = { .udp_send = deaf_send, .is_local = cm_test_is_nowhere };
 	struct cm_node *mute;
 	uint64_t took = UINT64_MAX;
 
 	cm_test_paths = DGRAM_NIC_ONLY;
 	CM_CHECK(!cm_node_open_cfg(&cfg, &mute));
+	cm_test_apart = true;
 	node = cm_test_node(NULL, 0);
 	for (int i = 0; i < 10 && took >= CM_DGRAM_PING_MS / 2; i++)
 		took = comes_back_ms(mute);

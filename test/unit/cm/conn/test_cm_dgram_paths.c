@@ -39,6 +39,7 @@ Test(cm_dgram_paths, the_active_end_chooses_among_common_paths)
 		{ { 2, 3 }, WIRE_CM_PATH_NIC, true },
 	};
 
+	cm_test_apart = true;
 	node = cm_test_node(NULL, 0);
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		cm_test_paths = (struct cm_paths){ cases[i].all[0], { cases[i].first } };
@@ -72,6 +73,7 @@ Test(cm_dgram_paths, the_preference_of_the_active_end_decides)
 		{ WIRE_CM_PATH_UDP | WIRE_CM_PATH_UD, { WIRE_CM_PATH_UDP } },
 	};
 
+	cm_test_apart = true;
 	node = cm_test_node(NULL, 0);
 	for (unsigned i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
 		cm_test_paths = orders[i];
@@ -98,6 +100,7 @@ Test(cm_dgram_paths, a_path_that_one_end_cannot_prepare_is_avoided_while_there_i
 		{ WIRE_CM_PATH_NIC, WIRE_CM_PATH_SHM, WIRE_CM_PATH_UDP },
 	};
 
+	cm_test_apart = true;
 	node = cm_test_node(NULL, 0);
 	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
 					   { WIRE_CM_PATH_SHM, WIRE_CM_PATH_NIC } };
@@ -189,30 +192,119 @@ Test(cm_dgram_paths, a_request_refused_for_access_is_not_retried_on_another_path
 	dgram_peer_close(&g);
 }
 
-Test(cm_dgram_paths, another_network_namespace_is_reached_if_both_have_a_device)
+/**
+ * Opens `a` and `b` with control threads in two network namespaces that share an address: packets
+ * arrive, but no abstract name leads from one to the other, like in a container.
+ */
+static void open_in_two_namespaces(struct cm_node *nodes[2], const char *key)
 {
-	struct cm_node *here, *there;
-	int home;
+	int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 
 	if (geteuid())
 		cr_skip_test("needs root");
-	home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-	here = cm_test_node(NULL, 0);
+	nodes[0] = cm_test_node(key, 0);
 	if (unshare(CLONE_NEWNET))
 		cr_skip_test("no network namespaces");
-	there = cm_test_node(NULL, 0);
+	nodes[1] = cm_test_node(key, 0);
 	cr_assert(!setns(home, CLONE_NEWNET));
+	close(home);
 	cm_test_paths =
 		(struct cm_paths){ WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC, { WIRE_CM_PATH_SHM } };
-	cm_end_open(&a, there, "127.0.0.1", 0);
-	cm_end_open(&b, here, "127.0.0.1", 0);
+	cm_end_open(&a, nodes[1], "127.0.0.1", 0);
+	cm_end_open(&b, nodes[0], "127.0.0.1", 0);
+}
+
+static void close_namespaces(struct cm_node *nodes[2])
+{
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(nodes[0]);
+	cm_node_close(nodes[1]);
+}
+
+Test(cm_dgram_paths, another_network_namespace_is_reached_if_both_have_a_device)
+{
+	struct cm_node *nodes[2];
+
+	cm_test_apart = true;
+	open_in_two_namespaces(nodes, NULL);
 	cr_assert(!cm_end_connect(&a, &b));
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS), "%s", a.why);
 	cr_expect(went_without_stream(&a));
+	close_namespaces(nodes);
+}
+
+Test(cm_dgram_paths, a_namespace_with_the_same_address_is_refused_and_the_text_names_the_job_key)
+{
+	struct cm_node *nodes[2];
+
+	open_in_two_namespaces(nodes, NULL);
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(a.failed_err, -FI_EACCES);
+	cr_expect(strstr(a.why, "Set FI_COPYRPC_JOB_KEY"), "%s", a.why);
+	cr_expect_eq(b.prepared, 0);
+	close_namespaces(nodes);
+}
+
+Test(cm_dgram_paths, a_namespace_with_the_same_address_is_reached_with_a_job_key)
+{
+	struct cm_node *nodes[2];
+
+	open_in_two_namespaces(nodes, "key");
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS), "%s", a.why);
+	cr_expect(went_without_stream(&a));
+	close_namespaces(nodes);
+}
+
+/* With FI_COPYRPC_PATHS=udp at one end, another user's process never had to show its user. */
+Test(cm_dgram_paths, without_a_job_key_a_datagram_from_this_host_opens_no_connection)
+{
+	static const uint32_t paths[] = { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UD, WIRE_CM_PATH_UDP };
+	struct wire_cm_pkt ack, hello, reply;
+	struct cm_raw_peer s;
+	union cm_addr to;
+
+	cm_test_paths = (struct cm_paths){ ANY_PATH, { WIRE_CM_PATH_SHM } };
+	node = cm_test_node(NULL, 0);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	to = cm_test_addr_of(&a);
+	for (unsigned i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		cm_raw_peer_open(&s, i % 2 ? "127.0.0.2" : "127.0.0.1", NULL);
+		cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
+		cm_raw_peer_make_hello(&s, &ack, &hello);
+		hello.hello.params.path = paths[i];
+		cm_raw_peer_send(&s, &to, &hello);
+		reply = cm_raw_peer_await(&s, WIRE_CM_NAK);
+		cr_expect_eq(reply.nak.err, FI_EACCES);
+		cr_expect(strstr(reply.nak.text, "set FI_COPYRPC_JOB_KEY"), "%s", reply.nak.text);
+		cm_raw_peer_close(&s);
+	}
+	cr_expect_eq(cm_end_get(&a, &a.prepared), 0);
+	cr_expect_eq(cm_end_stats(&a).rx_unproven, sizeof(paths) / sizeof(paths[0]));
 	cm_end_close(&a);
-	cm_end_close(&b);
-	cm_node_close(here);
-	cm_node_close(there);
+	cm_node_close(node);
+}
+
+Test(cm_dgram_paths, without_a_job_key_ends_of_one_host_have_a_stream_whatever_the_path)
+{
+	static const uint32_t paths[] = { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UD, WIRE_CM_PATH_UDP };
+
+	node = cm_test_node(NULL, 0);
+	for (unsigned i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		cm_test_paths = (struct cm_paths){ paths[i], { paths[i] } };
+		cm_end_open(&a, node, "127.0.0.1", 0);
+		cm_end_open(&b, node, "127.0.0.1", 0);
+		cm_ends_connect(&a, &b, 1);
+		cr_expect_eq(path_of(&a), paths[i]);
+		cr_expect(!went_without_stream(&a) && !went_without_stream(&b));
+		cm_end_close(&a);
+		cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS));
+		cr_expect_eq(b.down_err, -FI_ESHUTDOWN);
+		cm_end_close(&b);
+	}
+	cm_node_close(node);
 }
 
 Test(cm_dgram_paths, a_path_that_is_not_offered_is_refused)

@@ -26,6 +26,7 @@ static unsigned raw_peer_cnt;
 static void set_up(void)
 {
 	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_NIC, { WIRE_CM_PATH_NIC } };
+	cm_test_apart = true;
 	node = cm_test_node(NULL, 120000);
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	to = cm_test_addr_of(&a);

@@ -11,7 +11,7 @@
  *   |-- UDP  REQ  {inc_A, nonce, paths} --->|   allocates nothing
  *   |<- UDP  ACK  {inc_B, cookie, name}  ---|   or NAK {error}
  *   |== connect to B's abstract name ======>|   fails: another host, datagrams from here on
- *   |-- HELLO {cookie, addr_A, params_A} -->|   checks user and cookie
+ *   |-- HELLO {cookie, addr_A, params_A} -->|   checks user and cookie; datagram: host and cookie
  *   |<- WELCOME {params_B} / NAK {error} ---|   or CROSSED: B's own attempt wins
  *   |-- READY / NAK {error} --------------->|   up at A, then at B
  *   |   ... the socket stays open: its end reports the peer's death, BYE an orderly close ...
@@ -113,6 +113,7 @@ struct cm_stats {
 	uint64_t tx_pings;
 	uint64_t crossings;        /* attempts that met the peer's own */
 	uint64_t incoming_foreign; /* accepted streams of other users' processes, refused */
+	uint64_t rx_unproven;      /* HELLO datagrams from this host, refused: no proof of user */
 	uint64_t incoming_evicted; /* accepted streams closed before HELLO: timeout, or too many */
 	uint64_t pending_evicted;  /* pending connections ended because too many were pending */
 	uint64_t accept_pauses;    /* pauses in accepting, without a free descriptor */
@@ -128,6 +129,8 @@ struct cm_cfg {
 	ssize_t (*udp_send)(void *ctx, int fd, const void *buf, size_t len,
 			    const struct sockaddr *to, socklen_t to_len);
 	void *udp_send_ctx;
+	/* Replaces the test for addresses of this host in tests; NULL: cm_local_has. */
+	bool (*is_local)(const struct sockaddr *addr);
 };
 
 /** Starts the control thread, with FI_COPYRPC_JOB_KEY and FI_COPYRPC_PEER_TIMEOUT. */

@@ -193,13 +193,25 @@ static bool cm_hello_read(struct cm_ep *cep, struct cm_hello *hello)
 	return false;
 }
 
-/**
- * Returns whether a HELLO arrived on the wrong socket: shared memory needs a stream, other paths
- * none.
- */
+/** Returns whether a HELLO for shared memory, which needs a stream, arrived in a datagram. */
 static bool cm_hello_is_misrouted(const struct cm_hello *hello)
 {
-	return (hello->fd >= 0) != (hello->pkt.hello.params.path == WIRE_CM_PATH_SHM);
+	return hello->fd < 0 && hello->pkt.hello.params.path == WIRE_CM_PATH_SHM;
+}
+
+/** Refuses a HELLO from this host whose sender did not use the local socket. */
+static void cm_hello_refuse_unproven(struct cm_ep *cep, const struct cm_hello *hello)
+{
+	char text[CM_ADDR_TEXT_MAX];
+
+	cep->stats.rx_unproven++;
+	UTIL_INFO(EP_CTRL,
+		  "refused %s: it is on this host, but did not prove its user by the local socket; "
+		  "between containers set FI_COPYRPC_JOB_KEY\n",
+		  cm_addr_print(&hello->addr, text));
+	cm_hello_refuse(cep, hello, -FI_EACCES,
+			"same host, but no local socket proves the user; between containers set "
+			"FI_COPYRPC_JOB_KEY");
 }
 
 /** Returns whether earlier conns on this path never received anything, and another path exists. */
@@ -230,6 +242,8 @@ static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 	} else if (ret || pkt->features & ~CM_FEATURES || cm_hello_is_misrouted(hello)) {
 		cep->stats.rx_malformed++;
 		cm_hello_refuse(cep, hello, -FI_EINVAL, "the HELLO is inconsistent");
+	} else if (hello->fd < 0 && cm_ep_needs_proof(cep, &hello->addr)) {
+		cm_hello_refuse_unproven(cep, hello);
 	} else if (hello->fd < 0 && !cm_pending_make_room(cep, &hello->addr, util_clock_ns())) {
 		cm_hello_refuse(cep, hello, -FI_EAGAIN,
 				"too many connections are pending at the peer");

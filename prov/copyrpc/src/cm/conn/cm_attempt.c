@@ -17,10 +17,13 @@
 
 #define CM_ATTEMPT_NO_FDS "out of file descriptors here: raise `ulimit -n`"
 
-/** Continues on another path if shared memory is impossible. Returns false if there is none. */
-static bool cm_attempt_other_path(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+/**
+ * Continues without a stream where none is possible. Returns false if there is no other path, or
+ * the peer must prove its user by a stream.
+ */
+static bool cm_attempt_without_stream(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
-	if (!cm_req_avoid(peer, WIRE_CM_PATH_SHM))
+	if (cm_ep_needs_proof(peer->cep, &peer->addr) || !cm_req_avoid(peer, WIRE_CM_PATH_SHM))
 		return false;
 	cm_dgram_start(peer, ack, cm_req_path(peer));
 	return true;
@@ -37,7 +40,16 @@ static void cm_attempt_name_unreachable(struct cm_peer *peer, const struct wire_
 	if (req->unreachable_inc != ack->src_inc) {
 		req->unreachable_inc = ack->src_inc;
 		cm_req_retry(peer, -FI_EHOSTUNREACH, "the peer replies, but is not on this host");
-	} else if (!cm_attempt_other_path(peer, ack)) {
+	} else if (cm_attempt_without_stream(peer, ack)) {
+		return;
+	} else if (req->common & ~WIRE_CM_PATH_SHM) {
+		cm_req_fail(
+			peer, -FI_EACCES,
+			"its address is one of this host, but no local socket leads to the "
+			"process, so its user is unknown: it runs in another network namespace "
+			"(container). Set FI_COPYRPC_JOB_KEY to the same secret in all processes "
+			"of the job");
+	} else {
 		cm_req_fail(peer, -FI_EHOSTUNREACH,
 			    "the peer replies, but runs on another host or in another network "
 			    "namespace (container), and FI_COPYRPC_PATHS allows no other path that "
@@ -56,7 +68,7 @@ static void cm_attempt_not_connected(struct cm_peer *peer, const struct wire_cm_
 	case -FI_ENOBUFS:
 	case -FI_ENOMEM: cm_req_retry(peer, err, "the kernel has no memory for a socket"); break;
 	default:
-		if (cm_attempt_other_path(peer, ack))
+		if (cm_attempt_without_stream(peer, ack))
 			break;
 		cm_req_fail(peer, err, "this system does not permit the connection (%s)",
 			    fi_strerror(-err));
@@ -155,9 +167,10 @@ static bool cm_attempt_is_acceptable(struct cm_peer *peer, const struct wire_cm_
 	return false;
 }
 
-static void cm_attempt_start_stream(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+static void cm_attempt_start_stream(struct cm_peer *peer, const struct wire_cm_pkt *ack,
+				    uint32_t path)
 {
-	struct cm_params params = { .path = WIRE_CM_PATH_SHM };
+	struct cm_params params = { .path = path };
 	struct cm_conn *conn;
 	int ret, fd = cm_attempt_connect(peer, ack);
 
@@ -187,8 +200,8 @@ void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 		peer->req->avoided = 0; /* the peer's paths have changed */
 	path = cm_req_path(peer);
 	cm_req_await_conn(peer);
-	if (path == WIRE_CM_PATH_SHM)
-		cm_attempt_start_stream(peer, ack);
+	if (path == WIRE_CM_PATH_SHM || cm_ep_needs_proof(peer->cep, &peer->addr))
+		cm_attempt_start_stream(peer, ack, path);
 	else
 		cm_dgram_start(peer, ack, path);
 }

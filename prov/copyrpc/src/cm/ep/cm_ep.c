@@ -2,6 +2,8 @@
 /* State of a CM endpoint: address, statistics, the peer it admits. See cm_ep.h. */
 #include "cm/ep/cm_ep.h"
 
+#include "cm/base/cm_local.h"
+
 void cm_ep_addr(const struct cm_ep *cep, struct sockaddr_storage *addr)
 {
 	cm_addr_export(&cep->addr, addr);
@@ -39,4 +41,13 @@ bool cm_ep_admits(const struct cm_ep *cep, const union cm_addr *addr, uint64_t i
 {
 	return !cep->is_private ||
 	       (inc == cep->admitted_inc && cm_addr_is_equal(addr, &cep->admitted));
+}
+
+bool cm_ep_needs_proof(const struct cm_ep *cep, const union cm_addr *addr)
+{
+	const struct cm_node *node = cep->node;
+
+	if (node->key.is_set)
+		return false;
+	return node->cfg.is_local ? node->cfg.is_local(&addr->sa) : cm_local_has(addr);
 }

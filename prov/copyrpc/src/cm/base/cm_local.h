@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Addresses of this host.
+ *
+ * A process of this host can send only from loopback or from an address of one of its interfaces,
+ * so the source of a datagram tells whether its sender may be another user of this host. The kernel
+ * decides by its routes: no list of addresses is kept, so none can be out of date.
+ *
+ * Tested by test/unit/cm/base/test_cm_local.c.
+ */
+#ifndef CM_BASE_CM_LOCAL_H
+#define CM_BASE_CM_LOCAL_H
+
+#include <stdbool.h>
+
+#include "cm/base/cm_addr.h"
+
+/**
+ * Returns whether packets to `addr` stay on this host (in this network namespace). Costs four
+ * system calls unless `addr` is loopback; never blocks.
+ */
+bool cm_local_has(const union cm_addr *addr);
+
+/**
+ * The two ways to find out, for tests. Both return 1, 0, or -FI_E* if the kernel does not reply.
+ * cm_local_by_source misses secondary addresses; it is for systems that refuse netlink.
+ */
+int cm_local_by_route(const union cm_addr *addr);
+int cm_local_by_source(const union cm_addr *addr);
+
+#endif
