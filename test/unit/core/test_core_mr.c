@@ -150,6 +150,29 @@ Test(core_mr, keys_that_the_domain_chooses_are_unique)
 	cr_expect_eq(dom.mrs->cnt, 0);
 }
 
+/* A peer that knows some keys knows nothing of the others: each bit is set in about half of them. */
+Test(core_mr, keys_that_the_domain_chooses_cannot_be_guessed)
+{
+	enum { CNT = 1000 };
+	unsigned set[64] = { 0 }, steps = 0;
+	struct core_mr mr;
+	uint64_t last = 0;
+
+	for (unsigned i = 0; i < CNT; i++) {
+		region(&mr, 42, BOTH, 0, 1);
+		cr_assert_eq(core_mr_add(&dom, &mr, true), 0);
+		for (unsigned bit = 0; bit < 64; bit++)
+			set[bit] += mr.key >> bit & 1;
+		steps += mr.key - last < 1u << 31;
+		last = mr.key;
+		core_mr_remove(&dom, &mr);
+	}
+	for (unsigned bit = 0; bit < 64; bit++)
+		cr_expect(set[bit] > CNT / 3 && set[bit] < CNT - CNT / 3, "bit %u: %u", bit,
+			  set[bit]);
+	cr_expect_eq(steps, 0);
+}
+
 /* Few keys, so that they collide; many regions, so that the table grows. */
 Test(core_mr, the_table_agrees_with_a_list)
 {

@@ -6,6 +6,7 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "core/core_dom.h"
 #include "core/core_module.h"
@@ -15,7 +16,6 @@
 void core_mr_table_init(struct core_mr_table *table)
 {
 	memset(table, 0, sizeof(*table));
-	table->next_key = 1;
 	pthread_mutex_init(&table->use_lock, NULL);
 }
 
@@ -76,16 +76,40 @@ static int core_mr_table_grow(struct core_mr_table *table)
 	return 0;
 }
 
+/** Draws a random number. */
+static int core_mr_draw(struct core_mr_table *table, uint64_t *v)
+{
+	if (!table->key_cnt) {
+		if (getrandom(table->keys, sizeof(table->keys), 0) != sizeof(table->keys))
+			return -FI_EIO;
+		table->key_cnt = CORE_MR_KEYS;
+	}
+	*v = table->keys[--table->key_cnt];
+	table->keys[table->key_cnt] = 0;
+	return 0;
+}
+
+/** Chooses a key that no region of the table has, and that fi_mr_key never returns for an error. */
+static int core_mr_choose_key(struct core_mr_table *table, uint64_t *key)
+{
+	int ret;
+
+	do {
+		ret = core_mr_draw(table, key);
+	} while (!ret && (!*key || *key == FI_KEY_NOTAVAIL || core_mr_find(table, *key)));
+	return ret;
+}
+
 int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key)
 {
 	struct core_mr_table *table = dom->mrs;
-	int ret;
+	int ret = prov_key ? core_mr_choose_key(table, &mr->key) : 0;
 
 	mr->listed = false;
 	mr->users = 0;
 	util_list_init(&mr->exposures);
-	if (prov_key)
-		mr->key = table->next_key++;
+	if (ret)
+		return ret;
 	if (!(mr->access & (FI_REMOTE_READ | FI_REMOTE_WRITE)))
 		return 0;
 	if (core_mr_find(table, mr->key))

@@ -46,12 +46,15 @@ struct core_mr {
 	struct iovec iov[CORE_MR_IOV_MAX];
 };
 
+#define CORE_MR_KEYS 32u /* drawn with one system call */
+
 /** Regions by key: chains in a power-of-two number of slots, as many as there are regions. */
 struct core_mr_table {
 	struct core_mr **slots;
 	uint64_t slot_cnt;
 	uint64_t cnt;
-	uint64_t next_key;
+	uint64_t keys[CORE_MR_KEYS]; /* random numbers for the next keys chosen here */
+	uint32_t key_cnt;
 	pthread_mutex_t use_lock; /* guards users and exposures of all regions; innermost lock */
 };
 
@@ -61,8 +64,9 @@ void core_mr_table_fini(struct core_mr_table *table);
 
 /**
  * Adds a region to the table if it grants access to peers. The caller set all but next, listed and
- * users. With prov_key the key is chosen here. Returns 0, -FI_ENOKEY if another region has the key,
- * or -FI_ENOMEM.
+ * users. With prov_key the key is chosen here: 64 random bits, so that a peer cannot guess it.
+ * Returns 0, -FI_ENOKEY if another region has the key, -FI_ENOMEM, or -FI_EIO if the system has no
+ * random numbers.
  */
 int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key);
 /** Removes a region from the table. Its `users` may still be in progress. */
