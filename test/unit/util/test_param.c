@@ -257,6 +257,8 @@ Test(param, an_unknown_name_warns_with_the_nearest_known_name)
 		{ "FI_COPYRPC_PATH", "FI_COPYRPC_PATHS?" },
 		{ "FI_COPYRPC_mem", "FI_COPYRPC_MEM?" },
 		{ "FI_COPYRPC_JOBKEY", "FI_COPYRPC_JOB_KEY?" },
+		{ "FI_COPYRPC_TIMEOUT", "FI_COPYRPC_PEER_TIMEOUT?" },
+		{ "FI_COPYRPC_MEM_MAX", "FI_COPYRPC_MEM?" },
 	};
 	char lengthy[300] = "FI_COPYRPC_";
 
@@ -272,6 +274,34 @@ Test(param, an_unknown_name_warns_with_the_nearest_known_name)
 	load_with(lengthy, "1");
 	cr_assert_eq(warnings(), 1);
 	expect_defaults();
+}
+
+Test(param, an_unknown_name_without_a_near_one_warns_without_a_guess)
+{
+	static const char *const strange[] = { "FI_COPYRPC_TAG", "FI_COPYRPC_VERBOSE",
+					       "FI_COPYRPC_X", "FI_COPYRPC_PROTOCOL_VERSION" };
+
+	start();
+	for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
+		load_with(strange[i], "1");
+		cr_assert_eq(warnings(), 1);
+		cr_assert_not_null(strstr(logged, strange[i]));
+		cr_assert_null(strstr(logged, "did you mean"), "%s", logged);
+	}
+}
+
+/* Each process of a job has the same environment: one line per host is enough. */
+Test(param, of_a_jobs_processes_on_a_host_the_first_warns)
+{
+	start();
+	setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
+	load_with("FI_COPYRPC_PATH", "shm");
+	cr_assert_eq(warnings(), 0);
+	load_with("FI_COPYRPC_MEM", "12x");
+	cr_assert_eq(warnings(), 0);
+	setenv("OMPI_COMM_WORLD_LOCAL_RANK", "0", 1);
+	load_with("FI_COPYRPC_PATH", "shm");
+	cr_assert_eq(warnings(), 1);
 }
 
 Test(param, text_is_used_unchanged)

@@ -17,10 +17,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "util/log.h"
+#include "util/job.h"
 
 #define UTIL_PARAM_PREFIX   "FI_COPYRPC_"
 #define UTIL_PARAM_NAME_MAX 64 /* longer names are compared up to this length */
+#define UTIL_PARAM_PART_MIN 3  /* shorter names are no parts of another */
 
 #define UTIL_KIB (1ull << 10)
 #define UTIL_MIB (1ull << 20)
@@ -319,8 +320,8 @@ static uint64_t util_param_clamp(const struct util_param *p, const char *text, u
 	if (bound == v || (!v && p->zero_ok))
 		return v;
 	util_param_print(used, sizeof(used), p, bound);
-	UTIL_WARN(FABRIC, UTIL_PARAM_PREFIX "%s=%s is out of bounds: using %s (%s)\n", p->name,
-		  text, used, p->unit);
+	UTIL_WARN_HOST(FABRIC, UTIL_PARAM_PREFIX "%s=%s is out of bounds: using %s (%s)\n", p->name,
+		       text, used, p->unit);
 	return bound;
 }
 
@@ -329,8 +330,9 @@ static void util_param_warn_unreadable(const struct util_param *p, const char *t
 	char def[32];
 
 	util_param_print(def, sizeof(def), p, p->def);
-	UTIL_WARN(FABRIC, UTIL_PARAM_PREFIX "%s=%s cannot be read as %s: using the default, %s\n",
-		  p->name, text, p->unit, def);
+	UTIL_WARN_HOST(FABRIC,
+		       UTIL_PARAM_PREFIX "%s=%s cannot be read as %s: using the default, %s\n",
+		       p->name, text, p->unit, def);
 }
 
 static void util_param_load_number(struct fi_provider *prov, const struct util_param *p)
@@ -354,9 +356,9 @@ static void util_param_load_bool(struct fi_provider *prov, const struct util_par
 	int v = (int)p->def;
 
 	if (fi_param_get_bool(prov, p->name, &v) == -FI_EINVAL) {
-		UTIL_WARN(FABRIC,
-			  UTIL_PARAM_PREFIX "%s is neither 0 nor 1: using the default, %d\n",
-			  p->name, (int)p->def);
+		UTIL_WARN_HOST(FABRIC,
+			       UTIL_PARAM_PREFIX "%s is neither 0 nor 1: using the default, %d\n",
+			       p->name, (int)p->def);
 		v = (int)p->def;
 	}
 	util_param_store(&util_params, p, (uint64_t)v);
@@ -411,15 +413,31 @@ static size_t util_param_distance(const char *a, size_t a_len, const char *b)
 	return row[b_len];
 }
 
+/** Returns the distance of a name, in any case, from a parameter's; 1 if one contains the other. */
+static size_t util_param_unlikeness(const char *name, size_t len, const char *known)
+{
+	char text[UTIL_PARAM_NAME_MAX + 1] = "";
+	size_t distance;
+
+	for (size_t i = 0; i < len; i++)
+		text[i] = (char)toupper((unsigned char)name[i]);
+	distance = util_param_distance(text, len, known);
+	if (len >= UTIL_PARAM_PART_MIN && (strstr(known, text) || strstr(text, known)))
+		return distance < 1 ? distance : 1;
+	return distance;
+}
+
+/** Returns the parameter that is probably meant, or NULL: a third of the letters may be wrong. */
 static const struct util_param *util_param_nearest(const char *name, size_t len)
 {
-	const struct util_param *best = &util_param_table[0];
-	size_t best_distance = SIZE_MAX;
+	const struct util_param *best = NULL;
+	size_t best_distance;
 
 	if (len > UTIL_PARAM_NAME_MAX)
 		len = UTIL_PARAM_NAME_MAX;
+	best_distance = len / 3 + 1;
 	for (size_t i = 0; i < UTIL_PARAM_CNT; i++) {
-		size_t d = util_param_distance(name, len, util_param_table[i].name);
+		size_t d = util_param_unlikeness(name, len, util_param_table[i].name);
 
 		if (d < best_distance) {
 			best_distance = d;
@@ -440,6 +458,21 @@ static const struct util_param *util_param_find(const char *name, size_t len)
 	return NULL;
 }
 
+static void util_param_warn_unknown(const char *name, size_t len)
+{
+	const struct util_param *near = util_param_nearest(name, len);
+
+	if (near)
+		UTIL_WARN_HOST(FABRIC,
+			       UTIL_PARAM_PREFIX "%.*s is not a parameter and has no effect: did "
+						 "you mean " UTIL_PARAM_PREFIX "%s?\n",
+			       (int)len, name, near->name);
+	else
+		UTIL_WARN_HOST(FABRIC,
+			       UTIL_PARAM_PREFIX "%.*s is not a parameter and has no effect\n",
+			       (int)len, name);
+}
+
 /* One FI_COPYRPC_* from the environment: `name` behind the prefix, with "=value". */
 static void util_param_scan_one(const char *name)
 {
@@ -447,10 +480,7 @@ static void util_param_scan_one(const char *name)
 	const struct util_param *p = util_param_find(name, len);
 
 	if (!p) {
-		UTIL_WARN(FABRIC,
-			  UTIL_PARAM_PREFIX "%.*s is not a parameter and has no effect: did you "
-					    "mean " UTIL_PARAM_PREFIX "%s?\n",
-			  (int)len, name, util_param_nearest(name, len)->name);
+		util_param_warn_unknown(name, len);
 	} else if (p->kind == UTIL_PARAM_SECRET && name[len] && name[len + 1]) {
 		*(const char **)util_param_at(&util_params, p) = &name[len + 1];
 	}

@@ -6,8 +6,8 @@
  * and help text. util_param_define publishes the table (`fi_info -e`); util_param_load reads the
  * values once when the provider is loaded. A value out of bounds is replaced by the nearest bound,
  * an unreadable one by the default. Both log a warning that names the parameter. An unknown
- * FI_COPYRPC_* variable logs a warning with the nearest known name. The value of the job key is
- * never logged.
+ * FI_COPYRPC_* variable logs a warning, with a known name if one is near. Of a job's processes on a
+ * host the first one logs these warnings. The value of the job key is never logged.
  */
 #ifndef UTIL_PARAM_H
 #define UTIL_PARAM_H

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the launcher's environment tells: see job.h. */
+#include "util/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Rank among the processes of the job on this host, in the order of trust: Slurm's comes last,
+ * because all processes of an mpirun that Slurm started inherit that of the daemon.
+ */
+static const char *const util_job_local_ranks[] = {
+	"OMPI_COMM_WORLD_LOCAL_RANK", /* Open MPI, PRRTE */
+	"PMIX_LOCAL_RANK",
+	"MPI_LOCALRANKID",           /* MPICH's Hydra, Intel MPI */
+	"MV2_COMM_WORLD_LOCAL_RANK", /* MVAPICH */
+	"PALS_LOCAL_RANKID",         /* HPE Cray */
+	"PMI_LOCAL_RANK",
+	"JSM_NAMESPACE_LOCAL_RANK", /* IBM */
+	"FLUX_TASK_LOCAL_ID",
+	"SLURM_LOCALID",
+};
+
+bool util_job_is_first(void)
+{
+	for (size_t i = 0; i < sizeof(util_job_local_ranks) / sizeof(util_job_local_ranks[0]);
+	     i++) {
+		const char *rank = getenv(util_job_local_ranks[i]);
+
+		if (rank && *rank)
+			return !strcmp(rank, "0");
+	}
+	return true;
+}

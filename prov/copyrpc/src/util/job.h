@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the launcher's environment tells about this process.
+ *
+ * Conditions of a host (a wrong parameter, a limit of the kernel) meet every process of a job that
+ * runs there. UTIL_WARN_HOST reports them from one of these processes only.
+ *
+ * Tested by test/unit/util/test_job.c.
+ */
+#ifndef UTIL_JOB_H
+#define UTIL_JOB_H
+
+#include <stdbool.h>
+
+#include "util/log.h"
+
+/**
+ * Returns false if a launcher (Open MPI, MPICH, PALS, Flux, Slurm and others) says that this process
+ * is not the first one of its job on this host; true for the first one, and without a launcher.
+ */
+bool util_job_is_first(void);
+
+/** Warns in the first process of the job on this host only. */
+#define UTIL_WARN_HOST(subsys, ...)                                                                \
+	do {                                                                                       \
+		if (util_job_is_first())                                                           \
+			UTIL_WARN(subsys, __VA_ARGS__);                                            \
+	} while (0)
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Environment of launchers: util/job.c. */
+#include "util/job.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+static const char *const names[] = {
+	"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK",
+	"PALS_LOCAL_RANKID",          "SLURM_LOCALID",   "FLUX_TASK_LOCAL_ID",
+};
+
+#define NAME_CNT (sizeof(names) / sizeof(names[0]))
+
+static void forget_launchers(void)
+{
+	for (size_t i = 0; i < NAME_CNT; i++)
+		unsetenv(names[i]);
+}
+
+TestSuite(job, .init = forget_launchers);
+
+Test(job, a_process_without_a_launcher_is_the_first)
+{
+	cr_expect(util_job_is_first());
+	setenv("SLURM_LOCALID", "", 1);
+	cr_expect(util_job_is_first());
+}
+
+Test(job, of_each_launchers_processes_on_a_host_one_is_the_first)
+{
+	for (size_t i = 0; i < NAME_CNT; i++) {
+		setenv(names[i], "0", 1);
+		cr_expect(util_job_is_first(), "%s", names[i]);
+		setenv(names[i], "1", 1);
+		cr_expect_not(util_job_is_first(), "%s", names[i]);
+		setenv(names[i], "10", 1);
+		cr_expect_not(util_job_is_first(), "%s", names[i]);
+		unsetenv(names[i]);
+	}
+}
+
+/* mpirun in a Slurm allocation: its daemon is Slurm's process 0 of the host, and so are its ranks. */
+Test(job, the_innermost_launcher_decides)
+{
+	setenv("SLURM_LOCALID", "0", 1);
+	setenv("OMPI_COMM_WORLD_LOCAL_RANK", "3", 1);
+	cr_expect_not(util_job_is_first());
+	setenv("SLURM_LOCALID", "3", 1);
+	setenv("OMPI_COMM_WORLD_LOCAL_RANK", "0", 1);
+	cr_expect(util_job_is_first());
+}
