@@ -13,6 +13,7 @@
 #include "core/rma/core_rma.h"
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_ep.h"
+#include "ofi/base/cpr_exposed.h"
 #include "ofi/base/cpr_fid.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/queue/cpr_cntr.h"
@@ -241,6 +242,7 @@ static int cpr_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64
 	ret = cpr_mr_report(mr);
 	if (ret)
 		goto err_remove;
+	cpr_exposed_check(domain);
 	return 0;
 
 err_remove:

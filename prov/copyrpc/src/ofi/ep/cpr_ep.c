@@ -13,6 +13,7 @@
 #include "ofi/base/cpr_addr.h"
 #include "ofi/base/cpr_av.h"
 #include "ofi/base/cpr_domain.h"
+#include "ofi/base/cpr_exposed.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/base/cpr_refuse.h"
 #include "ofi/conn/cpr_conn.h"
@@ -163,6 +164,7 @@ int cpr_ep_enable(struct cpr_ep *ep)
 		return cpr_ep_enable_fail(ret);
 	}
 	ep->kind->pick_ops(ep);
+	cpr_exposed_check(ep->domain);
 	return 0;
 }
 
