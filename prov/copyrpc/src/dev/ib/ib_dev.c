@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dev/ib/ib_fork.h"
 #include "dev/ib/ib_gid.h"
 #include "dev/ib/ib_port.h"
 #include "util/log.h"
@@ -112,22 +113,6 @@ err_close:
 	return ret;
 }
 
-/*
- * Kernels before 5.12 do not copy registered pages at fork: a child's write moves the parent's
- * page.
- */
-static void ib_dev_check_fork(void)
-{
-	static bool logged;
-
-	if (ibv_is_fork_initialized() != IBV_FORK_DISABLED || !ibv_fork_init())
-		return;
-	if (!__atomic_exchange_n(&logged, true, __ATOMIC_RELAXED))
-		UTIL_WARN(DOMAIN,
-			  "this kernel is older than 5.12 and another library has registered "
-			  "memory already: set RDMAV_FORK_SAFE=1 if this program forks\n");
-}
-
 static void ib_dev_log(const struct ib_dev *dev)
 {
 	char text[IB_GID_TEXT_MAX];
@@ -145,7 +130,7 @@ int ib_dev_init(struct ib_dev *dev, ib_dev_fits_fn *fits)
 	const char *why, *named = util_params.device;
 	int ret;
 
-	ib_dev_check_fork();
+	ib_fork_protect();
 	ret = ib_dev_find(dev, fits, &why);
 	if (ret) {
 		if (why && (ret != -FI_ENODEV || (named && !fits)))

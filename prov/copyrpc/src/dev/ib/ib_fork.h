@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Registered memory in processes that fork. Called before a device is opened.
+ *
+ * Kernels before 5.12 do not copy registered pages at fork: a child's write moves the parent's
+ * page. libibverbs protects them with madvise, unless it began to register before it was told. It
+ * asks the kernel by netlink whether that is needed, and a container may get no answer: then the
+ * kernel's version tells.
+ *
+ * Tested by test/unit/dev/ib/test_ib_fork.c.
+ */
+#ifndef DEV_IB_IB_FORK_H
+#define DEV_IB_IB_FORK_H
+
+#include <stdbool.h>
+
+/** Switches the protection on where the kernel needs it; warns once if it is too late. */
+void ib_fork_protect(void);
+
+/**
+ * Returns whether a kernel of this version (uname's release) copies registered pages at fork. Older
+ * ones may have the change from their distribution.
+ */
+bool ib_fork_is_copied(const char *release);
+
+#endif
