@@ -162,6 +162,21 @@ static void put_port(struct tree *tree, const struct mdl_node *node, bool roce)
 		put_gid(tree, node, i, roce);
 }
 
+/* Makes the directory of all trees of the fabric. Returns 0, or -EPERM if it is not ours alone. */
+static int make_base(const char *base)
+{
+	long fd, err = MDL_RAW2(mkdir, base, 0700);
+
+	if (err < 0 && err != -EEXIST)
+		return (int)err;
+	fd = MDL_RAW4(openat, AT_FDCWD, base, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return -EPERM;
+	err = mdl_fd_is_own((int)fd, base) ? 0 : -EPERM;
+	MDL_RAW1(close, fd);
+	return (int)err;
+}
+
 int krn_sysfs_make(char *root, size_t size)
 {
 	const struct mdl_config *config = mdl_config_get();
@@ -175,10 +190,10 @@ int krn_sysfs_make(char *root, size_t size)
 	snprintf(suffix, sizeof(suffix), "/%s-%u", roce ? "roce" : "ib", config->node);
 	if (snprintf(root, size, "%s%s", base, suffix) >= (int)size)
 		return -ENAMETOOLONG;
-	if (MDL_RAW4(faccessat, AT_FDCWD, root, F_OK, 0) == 0)
-		return 0;
+	keep_error(&tree, make_base(base));
+	if (tree.err || MDL_RAW4(faccessat, AT_FDCWD, root, F_OK, 0) == 0)
+		return tree.err;
 
-	keep_error(&tree, MDL_RAW2(mkdir, base, 0700));
 	snprintf(tree.root, sizeof(tree.root), "%s/tmp-%ld", base, MDL_RAW0(gettid));
 	keep_error(&tree, MDL_RAW2(mkdir, tree.root, 0755));
 	mdl_node_fill(&node, config->node, (enum mdl_link)config->link);

@@ -10,11 +10,13 @@
 #include "model/mdl_raw.h"
 #include "model/mdl_segment.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #define ARENA_BYTES (16ull << 30)
 
@@ -37,6 +39,19 @@ int mdl_segment_path(char *path, size_t size, const char *suffix)
 			   mdl_config_get()->segment, suffix);
 
 	return len < (int)size ? len : -1;
+}
+
+bool mdl_fd_is_own(int fd, const char *path)
+{
+	struct stat st;
+
+	if (!MDL_RAW4(newfstatat, fd, "", &st, AT_EMPTY_PATH) && st.st_uid == MDL_RAW0(getuid) &&
+	    !(st.st_mode & (S_IWGRP | S_IWOTH)))
+		return true;
+	mdl_say("%s belongs to another user, or others may write it: not used. Choose another name "
+		"(--segment), or have it removed",
+		path);
+	return false;
 }
 
 static void segment_init(struct mdl_segment *seg, uint64_t size)
@@ -100,12 +115,12 @@ static uint64_t segment_bytes(void)
 /* Maps an existing, complete segment. Returns null if there is none. */
 static struct mdl_segment *map_existing(const char *path, uint64_t size)
 {
-	long fd = MDL_RAW4(openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
+	long fd = MDL_RAW4(openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
 	struct mdl_segment *seg;
 
 	if (fd < 0)
 		return NULL;
-	if (MDL_RAW3(lseek, fd, 0, SEEK_END) != (long)size) {
+	if (!mdl_fd_is_own((int)fd, path) || MDL_RAW3(lseek, fd, 0, SEEK_END) != (long)size) {
 		MDL_RAW1(close, fd);
 		return NULL;
 	}
@@ -179,7 +194,11 @@ int mdl_segment_lock(void)
 
 	if (mdl_segment_path(path, sizeof(path), ".lock") < 0)
 		return -ENAMETOOLONG;
-	fd = MDL_RAW4(openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	fd = MDL_RAW4(openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0 && !mdl_fd_is_own((int)fd, path)) {
+		MDL_RAW1(close, fd);
+		return -EPERM;
+	}
 	if (fd >= 0)
 		MDL_RAW2(flock, fd, LOCK_EX);
 	return (int)fd;
