@@ -98,6 +98,7 @@ Test(cm_attempt, another_path_is_used_after_the_name_was_unreachable_twice)
 	struct wire_cm_pkt hello;
 
 	cm_test_paths = (struct cm_paths){ both, { WIRE_CM_PATH_SHM, WIRE_CM_PATH_NIC } };
+	cm_test_apart = true;
 	set_up_timeout(0);
 	request_raw_peer();
 	invite(0, both);
