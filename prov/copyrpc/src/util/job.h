@@ -4,8 +4,6 @@
  *
  * Conditions of a host (a wrong parameter, a limit of the kernel) meet every process of a job that
  * runs there. UTIL_WARN_HOST reports them from one of these processes only.
- *
- * Tested by test/unit/util/test_job.c.
  */
 #ifndef UTIL_JOB_H
 #define UTIL_JOB_H

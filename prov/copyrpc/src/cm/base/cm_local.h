@@ -5,8 +5,6 @@
  * A process of this host can send only from loopback or from an address of one of its interfaces,
  * so the source of a datagram tells whether its sender may be another user of this host. The kernel
  * decides by its routes: no list of addresses is kept, so none can be out of date.
- *
- * Tested by test/unit/cm/base/test_cm_local.c.
  */
 #ifndef CM_BASE_CM_LOCAL_H
 #define CM_BASE_CM_LOCAL_H

@@ -6,8 +6,6 @@
  * page. libibverbs protects them with madvise, unless it began to register before it was told. It
  * asks the kernel by netlink whether that is needed, and a container may get no answer: then the
  * kernel's version tells.
- *
- * Tested by test/unit/dev/ib/test_ib_fork.c.
  */
 #ifndef DEV_IB_IB_FORK_H
 #define DEV_IB_IB_FORK_H

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Warning about memory that other hosts can reach. Called after fi_mr_reg and fi_enable.
- *
- * Tested by test/unit/ofi/base/test_cpr_exposed.c.
  */
 #ifndef OFI_BASE_CPR_EXPOSED_H
 #define OFI_BASE_CPR_EXPOSED_H
