@@ -38,7 +38,7 @@ static int bind_any(int fd, uint16_t port)
 	return util_port_bind(fd, (struct sockaddr *)&at, sizeof(at));
 }
 
-/* Finds two neighbouring free ports, of those that the kernel gives to nobody, as the range. */
+/* Finds two neighbouring free ports, outside of what the kernel assigns, as the range. */
 static uint16_t use_two_free_ports(void)
 {
 	for (unsigned port = 10000u + (unsigned)getpid() % 9000u * 2u;; port += 2) {

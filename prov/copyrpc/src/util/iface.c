@@ -66,7 +66,7 @@ static bool util_iface_is_physical(const char *name, int depth)
 	return found;
 }
 
-/* Returns whether the RDMA device has the interface for IP: RoCE and iWARP, or IP over InfiniBand. */
+/* Returns whether the interface carries IP for the RDMA device: RoCE, iWARP, InfiniBand. */
 static bool util_iface_is_over(const char *rdma, const char *name)
 {
 	char path[UTIL_IFACE_PATH], line[IFNAMSIZ + 1];

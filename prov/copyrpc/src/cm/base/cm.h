@@ -164,8 +164,9 @@ void cm_ep_close(struct cm_ep *cep);
 /**
  * Requests a connection to `addr`. `was_up`: a process at this address is known to have run, so
  * that a closed port means its end and not its late start (cm_req.h). Returns 0, or -FI_EINVAL for
- * the endpoint's own address or another address family. `up` with requested = true or `failed` follows, once per address however
- * many requests were made meanwhile. If the conn is up already, `up` follows again.
+ * the endpoint's own address or another address family. `up` with requested = true or `failed`
+ * follows, once per address however many requests were made meanwhile. If the conn is up already,
+ * `up` follows again.
  */
 int cm_connect(struct cm_ep *cep, const struct sockaddr *addr, bool was_up);
 /** Cancels: neither `up` with requested nor `failed` follows. A conn may still come up. */

@@ -32,8 +32,8 @@ size_t cpr_addr_len(uint32_t format);
 
 /**
  * Resolves node and service, as in fi_getinfo(3), to an address of `family` (AF_UNSPEC: the
- * one that endpoints have here, if there is one). `node` may be "fi_sockaddr_in://host:port" if service is NULL. ai_flags:
- * AI_NUMERICHOST, AI_PASSIVE. Returns 0 or -FI_ENODATA.
+ * one that endpoints have here, if there is one). `node` may be "fi_sockaddr_in://host:port" if
+ * service is NULL. ai_flags: AI_NUMERICHOST, AI_PASSIVE. Returns 0 or -FI_ENODATA.
  */
 int cpr_addr_resolve(const char *node, const char *service, int family, int ai_flags,
 		     struct sockaddr_storage *addr);
