@@ -3,9 +3,9 @@
  * State common to all connections of an engine, and their life. Called by the engine's events, by
  * transports, and by core through core_chan_ops.
  *
- *   prepared --up--> up --down or eng_conn_fail--> failed --withdrawn--> down --core closes--> freed
- *       |                                                                                        ^
- *       +-- down, or the endpoint closes --------------------------------------------------------+
+ *   prepared --up--> up --down, eng_conn_fail--> failed --withdrawn--> down --core closes--> freed
+ *       |                                                                                      ^
+ *       +-- down, or the endpoint closes ------------------------------------------------------+
  *
  * A failed connection waits, without delay for others, until nothing of its peer can write into
  * memory of users: core then ends the operations, and users reuse their buffers.

@@ -87,8 +87,8 @@ struct eng_transport_ops {
 	void (*drain)(struct eng_conn *conn);
 	/*
 	 * Returns true once nothing of the peer can write into memory of users. After false the
-	 * transport calls eng_conn_withdrawn in bounded time. Called before end, after conn->err was
-	 * set. NULL: end sees to that.
+	 * transport calls eng_conn_withdrawn in bounded time. Called before end, after conn->err
+	 * was set. NULL: end sees to that.
 	 */
 	bool (*withdraw)(struct eng_conn *conn);
 	/*

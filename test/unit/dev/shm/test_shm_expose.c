@@ -160,7 +160,7 @@ Test(shm_expose, no_more_bytes_are_copied_than_are_exposed)
 	end();
 }
 
-/* As the kernel reads the ranges at the beginning of the call. */
+/* The kernel reads the ranges at the beginning of the call. */
 Test(shm_expose, a_revoked_range_is_not_written)
 {
 	start();

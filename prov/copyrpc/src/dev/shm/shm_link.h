@@ -185,8 +185,8 @@ void shm_bulk_get_part(struct shm_link *link, struct dev_get *get, uint64_t from
 /** Move several ranges in one call. Return true if all their bytes were moved. */
 bool shm_bulk_get_vec(struct shm_link *link, const struct shm_vec *vec);
 /**
- * Writes `len` bytes from `cnt` local ranges. `remote` may be shared memory: the call reads it once,
- * at its beginning.
+ * Writes `len` bytes from `cnt` local ranges. `remote` may be shared memory: the call reads it
+ * once, at its beginning.
  */
 bool shm_bulk_put_vec(struct shm_link *link, const struct iovec *local, size_t cnt,
 		      const struct iovec *remote, size_t remote_cnt, size_t len);

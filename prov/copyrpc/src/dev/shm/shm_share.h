@@ -68,7 +68,7 @@ struct shm_share {
 	uint64_t since_ns;  /* start of the wait for the sender in this state; 0: no wait */
 	uint64_t probed_ns; /* last look whether the sender is dead */
 	uint32_t owed_gen;  /* generation of a part that the sender never reported */
-	uint32_t owed;      /* its parts reported once it has; 0: nothing is owed */
+	uint32_t owed;      /* parts not reported of owed_gen; 0: none */
 	bool broken;        /* the peer wrote an impossible value */
 	bool withdrawn;     /* the engine drops the gets */
 };
