@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Unix sockets (crl_sock.h). No state. */
+#include "local/crl_sock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+#define CRL_SOCK_NAME_MAX 64
+#define CRL_SOCK_BACKLOG  1024
+
+/* Stores the address of a name: a path, or an abstract name that has the user in it. */
+static int crl_sock_address(const char *name, struct sockaddr_un *addr, socklen_t *len)
+{
+	size_t head = offsetof(struct sockaddr_un, sun_path);
+	int cnt;
+
+	*addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (!name || !*name)
+		return -EINVAL;
+	if (*name == '/') {
+		cnt = snprintf(addr->sun_path, sizeof(addr->sun_path), "%s", name);
+		*len = (socklen_t)(head + (size_t)cnt + 1);
+		return (size_t)cnt < sizeof(addr->sun_path) ? 0 : -ENAMETOOLONG;
+	}
+	if (strlen(name) > CRL_SOCK_NAME_MAX)
+		return -ENAMETOOLONG;
+	cnt = snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "copyrpc-local/%u/%s",
+		       (unsigned int)geteuid(), name);
+	*len = (socklen_t)(head + 1 + (size_t)cnt);
+	return 0;
+}
+
+static int crl_sock_new(void)
+{
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return sock < 0 ? -errno : sock;
+}
+
+/* Removes the socket of a path if no server listens there. Returns false if one does. */
+static bool crl_sock_clear(const char *name, const struct sockaddr_un *addr, socklen_t len)
+{
+	int ret, sock = crl_sock_new();
+
+	if (sock < 0)
+		return false;
+	ret = connect(sock, (const struct sockaddr *)addr, len) ? errno : 0;
+	close(sock);
+	if (ret != ECONNREFUSED)
+		return false;
+	crl_sock_unlink(name);
+	return true;
+}
+
+static int crl_sock_bind(int sock, const char *name, const struct sockaddr_un *addr, socklen_t len)
+{
+	if (!bind(sock, (const struct sockaddr *)addr, len))
+		return 0;
+	if (errno != EADDRINUSE || *name != '/' || !crl_sock_clear(name, addr, len))
+		return -errno;
+	return bind(sock, (const struct sockaddr *)addr, len) ? -errno : 0;
+}
+
+int crl_sock_listen(const char *name)
+{
+	struct sockaddr_un addr;
+	socklen_t len;
+	int sock, ret = crl_sock_address(name, &addr, &len);
+
+	if (ret)
+		return ret;
+	sock = crl_sock_new();
+	if (sock < 0)
+		return sock;
+	ret = crl_sock_bind(sock, name, &addr, len);
+	if (!ret && listen(sock, CRL_SOCK_BACKLOG))
+		ret = -errno;
+	if (!ret)
+		return sock;
+	close(sock);
+	return ret;
+}
+
+void crl_sock_unlink(const char *name)
+{
+	if (*name == '/')
+		unlink(name);
+}
+
+int crl_sock_connect(const char *name, int timeout_ms)
+{
+	struct sockaddr_un addr;
+	socklen_t len;
+	int sock, ret = crl_sock_address(name, &addr, &len);
+
+	if (ret)
+		return ret;
+	sock = crl_sock_new();
+	if (sock < 0)
+		return sock;
+	/* -EAGAIN: the server's backlog is full, which ends when the server accepts. */
+	while (connect(sock, (const struct sockaddr *)&addr, len)) {
+		ret = -errno;
+		if (ret != -EAGAIN || !timeout_ms) {
+			close(sock);
+			return ret == -EAGAIN ? -ETIMEDOUT : ret;
+		}
+		poll(NULL, 0, 1);
+		timeout_ms -= timeout_ms > 0;
+	}
+	return sock;
+}
+
+int crl_sock_check_user(int sock)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return -errno;
+	return cred.uid == geteuid() ? 0 : -EACCES;
+}
+
+int crl_sock_pidfd(int sock)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int fd = -1;
+	socklen_t fd_len = sizeof(fd);
+
+	if (!getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &fd, &fd_len))
+		return fd;
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return -1;
+	/* Before 6.5: a process that ended meanwhile has closed its end too. */
+	fd = (int)syscall(SYS_pidfd_open, cred.pid, 0);
+	return fd < 0 ? -1 : fd;
+}
+
+int crl_sock_send(int sock, const void *msg, size_t len, const int *fds, int fd_cnt)
+{
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(CRL_SOCK_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = (void *)msg, .iov_len = len };
+	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd_cnt) {
+		memset(&control, 0, sizeof(control));
+		hdr.msg_control = &control;
+		hdr.msg_controllen = CMSG_SPACE((size_t)fd_cnt * sizeof(int));
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN((size_t)fd_cnt * sizeof(int));
+		memcpy(CMSG_DATA(&control.head), fds, (size_t)fd_cnt * sizeof(int));
+	}
+	return sendmsg(sock, &hdr, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* Stores the descriptors of a message. Returns their number. */
+static int crl_sock_fds(struct msghdr *hdr, int *fds)
+{
+	struct cmsghdr *head = CMSG_FIRSTHDR(hdr);
+	size_t cnt;
+
+	if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+		return 0;
+	cnt = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	memcpy(fds, CMSG_DATA(head), cnt * sizeof(int));
+	return (int)cnt;
+}
+
+int crl_sock_recv(int sock, void *msg, size_t len, int *fds, int timeout_ms)
+{
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(CRL_SOCK_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = msg, .iov_len = len };
+	struct msghdr hdr = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	struct pollfd pfd = { .fd = sock, .events = POLLIN };
+	ssize_t got;
+	int cnt, ret = poll(&pfd, 1, timeout_ms);
+
+	if (ret <= 0)
+		return ret ? -errno : -ETIMEDOUT;
+	got = recvmsg(sock, &hdr, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (got < 0)
+		return -errno;
+	cnt = crl_sock_fds(&hdr, fds);
+	if ((size_t)got == len && !(hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		return cnt;
+	while (cnt)
+		close(fds[--cnt]);
+	return got ? -EPROTO : -ECONNREFUSED;
+}
+
+void crl_sock_wake(int sock)
+{
+	/* An error means that a wakeup is waiting already, or that the peer is gone. */
+	(void)!send(sock, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+bool crl_sock_drain(int sock)
+{
+	char byte[1];
+
+	/* A peer that sends without end keeps only its own descriptor readable. */
+	for (int i = 0; i < 16; i++) {
+		ssize_t got = recv(sock, byte, sizeof(byte), MSG_DONTWAIT);
+
+		if (!got)
+			return false;
+		if (got < 0)
+			return errno == EAGAIN || errno == EINTR;
+	}
+	return true;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Unix sockets between the server and its clients: addresses, users, liveness, and messages that
+ * carry descriptors. Used by crl_server.c, crl_accept.c and crl_client.c.
+ */
+#ifndef LOCAL_CRL_SOCK_H
+#define LOCAL_CRL_SOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CRL_SOCK_FDS 3 /* descriptors in a message */
+
+/** Creates the listening socket of `name`. Returns a descriptor or a negative errno. */
+int crl_sock_listen(const char *name);
+
+/** Removes what `name` left in the file system. */
+void crl_sock_unlink(const char *name);
+
+/** Connects to `name`. Returns a descriptor or a negative errno. */
+int crl_sock_connect(const char *name, int timeout_ms);
+
+/** Returns 0 if the peer has this process's effective user, otherwise -EACCES. */
+int crl_sock_check_user(int sock);
+
+/** Returns a descriptor that becomes readable when the peer's process ends, or -1. */
+int crl_sock_pidfd(int sock);
+
+/** Sends a message and descriptors without blocking. Returns 0 or a negative errno. */
+int crl_sock_send(int sock, const void *msg, size_t len, const int *fds, int fd_cnt);
+
+/**
+ * Receives a message of exactly `len` bytes and up to CRL_SOCK_FDS descriptors, waiting at most
+ * timeout_ms. Returns their number or a negative errno; then none is left open.
+ */
+int crl_sock_recv(int sock, void *msg, size_t len, int *fds, int timeout_ms);
+
+/** Wakes the peer, which sleeps on its end: one byte. */
+void crl_sock_wake(int sock);
+
+/** Takes the bytes of wakeups. Returns false if the peer has closed its end. */
+bool crl_sock_drain(int sock);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Requests and replies of a server: crl_server_take, crl_server_reply.
+ *
+ * ipc: the server looks at the next entry of every client. delegation: it looks at the next token,
+ * then at the client that the token names. Before it looks there it clears the client's word
+ * `token`; a client that writes a request after that puts a token again. Every CRL_TAKE_SWEEP_NS
+ * and before it sleeps the server looks at every client, so that a token which was overwritten
+ * costs its client only time.
+ */
+#include <errno.h>
+
+#include "local/crl_server.h"
+#include "local/crl_sock.h"
+#include "util/clock.h"
+
+#define CRL_TAKE_CLOCK     16 /* calls between two readings of the clock */
+#define CRL_TAKE_EVENTS_NS (1 * UTIL_NS_PER_MS)
+#define CRL_TAKE_SWEEP_NS  (10 * UTIL_NS_PER_MS)
+
+/* Takes from one client. A client whose memory is not valid is disconnected. */
+static int crl_take_from(struct crl_server *server, struct crl_peer *peer,
+			 struct crl_request *requests, int max)
+{
+	int cnt = crl_callee_take(&peer->callee, requests, max);
+
+	if (UTIL_LIKELY(cnt >= 0))
+		return cnt;
+	server->counters.expelled++;
+	crl_accept_drop(server, peer);
+	return 0;
+}
+
+/* Looks at every client once, beginning with another one each time. */
+static int crl_take_round(struct crl_server *server, struct crl_request *requests, int max)
+{
+	uint32_t idx = server->start < server->live_cnt ? server->start : 0;
+	int cnt = 0;
+
+	for (uint32_t looks = server->live_cnt; looks && cnt < max; looks--) {
+		cnt += crl_take_from(server, server->live[idx], requests + cnt, max - cnt);
+		if (++idx >= server->live_cnt)
+			idx = 0;
+		if (!server->live_cnt)
+			break;
+	}
+	server->start = idx;
+	return cnt;
+}
+
+/* Finds the client of the next token. Returns false if there is no token. */
+static bool crl_take_next(struct crl_server *server)
+{
+	struct crl_peer *peer;
+	uint32_t id = 0;
+	enum crl_token token = crl_tokens_take(&server->tokens, &id);
+
+	if (token == CRL_TOKEN_NONE)
+		return false;
+	server->counters.repaired += token == CRL_TOKEN_INVALID;
+	peer = token == CRL_TOKEN_CLIENT && id < server->options.max_clients ? server->peers[id]
+									     : NULL;
+	if (!peer || !peer->control)
+		return true;
+	/* Reads the client's exchange: the requests before it are visible. */
+	atomic_exchange_explicit(&peer->control->token, 0, memory_order_acq_rel);
+	server->current = peer;
+	server->budget = server->options.depth;
+	return true;
+}
+
+static int crl_take_current(struct crl_server *server, struct crl_request *requests, int max)
+{
+	int most = max < (int)server->budget ? max : (int)server->budget;
+	int cnt = crl_take_from(server, server->current, requests, most);
+
+	server->budget -= (uint32_t)cnt;
+	if (cnt < most || !server->budget)
+		server->current = NULL;
+	return cnt;
+}
+
+static int crl_take_tokens(struct crl_server *server, struct crl_request *requests, int max)
+{
+	int cnt = 0;
+
+	for (uint32_t looks = server->tokens.mask + 1; looks && cnt < max; looks--) {
+		if (!server->current && !crl_take_next(server))
+			break;
+		if (server->current)
+			cnt += crl_take_current(server, requests + cnt, max - cnt);
+	}
+	return cnt;
+}
+
+/* Takes requests whose token is missing. */
+static int crl_take_sweep(struct crl_server *server, struct crl_request *requests, int max)
+{
+	int cnt = crl_take_round(server, requests, max);
+
+	server->sweep = cnt == max;
+	server->counters.swept += (uint64_t)cnt;
+	if (cnt && !crl_tokens_ready(&server->tokens))
+		crl_tokens_repair(&server->tokens);
+	return cnt;
+}
+
+/* Looks at descriptors and lost tokens when it is time. */
+static void crl_take_slow(struct crl_server *server)
+{
+	uint64_t now;
+
+	server->takes = 0;
+	now = util_clock_ns();
+	if (now - server->events_ns >= CRL_TAKE_EVENTS_NS) {
+		server->events_ns = now;
+		crl_accept_events(server);
+	}
+	if (now - server->sweep_ns >= CRL_TAKE_SWEEP_NS) {
+		server->sweep_ns = now;
+		server->sweep = server->kind == CRL_DELEGATION;
+	}
+}
+
+int crl_server_take(struct crl_server *server, struct crl_request *requests, int max)
+{
+	int cnt = 0;
+
+	if (UTIL_UNLIKELY(crl_sleep_is_armed(&server->sleep))) {
+		crl_sleep_disarm(&server->sleep);
+		crl_accept_events(server);
+	}
+	if (UTIL_UNLIKELY(++server->takes >= CRL_TAKE_CLOCK))
+		crl_take_slow(server);
+	if (server->kind == CRL_IPC) {
+		cnt = crl_take_round(server, requests, max);
+	} else {
+		cnt = crl_take_tokens(server, requests, max);
+		if (UTIL_UNLIKELY(server->sweep) && cnt < max)
+			cnt += crl_take_sweep(server, requests + cnt, max - cnt);
+	}
+	server->counters.taken += (uint64_t)cnt;
+	return cnt;
+}
+
+bool crl_take_any(const struct crl_server *server)
+{
+	for (uint32_t i = 0; i < server->live_cnt; i++)
+		if (crl_callee_ready(&server->live[i]->callee))
+			return true;
+	return false;
+}
+
+bool crl_take_ready(const struct crl_server *server)
+{
+	if (server->kind == CRL_DELEGATION)
+		return server->current || crl_tokens_ready(&server->tokens);
+	return crl_take_any(server);
+}
+
+/* Ends a request whose client is gone. */
+static int crl_take_discard(struct crl_server *server, struct crl_peer *peer, uint64_t handle)
+{
+	uint64_t tag;
+
+	if (!crl_callee_close(&peer->callee, handle, &tag))
+		return -EINVAL;
+	server->counters.discarded++;
+	if (!crl_callee_open(&peer->callee))
+		crl_accept_free(server, peer);
+	return -EPIPE;
+}
+
+int crl_server_reply(struct crl_server *server, uint64_t handle, const void *data, size_t len)
+{
+	uint32_t id = crl_handle_owner(handle);
+	struct crl_peer *peer = id < server->options.max_clients ? server->peers[id] : NULL;
+	int ret;
+
+	if (UTIL_UNLIKELY(!peer))
+		return -EINVAL;
+	if (UTIL_UNLIKELY(!peer->control))
+		return crl_take_discard(server, peer, handle);
+	ret = crl_callee_reply(&peer->callee, handle, data, len);
+	if (UTIL_UNLIKELY(ret))
+		return ret;
+	server->counters.replied++;
+	if (UTIL_UNLIKELY(crl_sleep_due(&peer->waker))) {
+		server->counters.wakeups++;
+		crl_sock_wake(peer->sock);
+	}
+	return 0;
+}

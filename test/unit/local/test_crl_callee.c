@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A callee takes valid requests, keeps its own copy of them, and replies to each once. */
+#include "local/crl_callee.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct crl_shape shape = { .depth = 2, .request_max = 8, .response_max = 8 };
+
+static void *new_memory(void)
+{
+	void *mem = aligned_alloc(UTIL_CACHE_LINE, crl_shape_bytes(&shape));
+
+	memset(mem, 0, crl_shape_bytes(&shape));
+	return mem;
+}
+
+Test(crl_callee, a_request_does_not_change_after_it_was_taken)
+{
+	unsigned char *mem = new_memory();
+	struct crl_callee callee;
+	struct crl_request request;
+
+	cr_assert_eq(crl_callee_init(&callee, &shape, mem, 9), 0);
+	crl_ring_put(&callee.requests, 0, 1, "12345678", 8);
+	cr_assert_eq(crl_callee_take(&callee, &request, 1), 1);
+	memset(mem, 0xff, crl_shape_bytes(&shape));
+	cr_assert_eq(memcmp(request.data, "12345678", 8), 0);
+	cr_assert_eq(request.len, 8);
+	cr_assert_eq(request.client, 9);
+	crl_callee_fini(&callee);
+	free(mem);
+}
+
+Test(crl_callee, a_request_is_replied_to_once)
+{
+	void *mem = new_memory();
+	struct crl_callee callee;
+	struct crl_request request;
+	uint64_t handle;
+
+	cr_assert_eq(crl_callee_init(&callee, &shape, mem, 0), 0);
+	crl_ring_put(&callee.requests, 0, 1, "", 0);
+	cr_assert_eq(crl_callee_take(&callee, &request, 1), 1);
+	handle = request.handle;
+	cr_assert_eq(crl_callee_reply(&callee, handle, "123456789", 9), -EMSGSIZE);
+	cr_assert_eq(crl_callee_reply(&callee, handle ^ 1ull << 32, "", 0), -EINVAL, "slot");
+	cr_assert_eq(crl_callee_reply(&callee, handle ^ 1ull << 47, "", 0), -EINVAL, "no slot");
+	cr_assert_eq(crl_callee_reply(&callee, handle ^ 2, "", 0), -EINVAL, "generation");
+	cr_assert_eq(crl_callee_reply(&callee, handle, "", 0), 0);
+	cr_assert_eq(crl_callee_reply(&callee, handle, "", 0), -EINVAL, "twice");
+	crl_ring_put(&callee.requests, 1, 1, "", 0);
+	cr_assert_eq(crl_callee_take(&callee, &request, 1), 1);
+	cr_assert_eq(crl_callee_reply(&callee, handle, "", 0), -EINVAL,
+		     "the slot's former request");
+	cr_assert_eq(crl_callee_reply(&callee, request.handle, "", 0), 0);
+	cr_assert_eq(crl_callee_open(&callee), 0);
+	crl_callee_fini(&callee);
+	free(mem);
+}
+
+Test(crl_callee, a_length_beyond_the_maximum_is_an_error_of_the_caller)
+{
+	void *mem = new_memory();
+	struct crl_callee callee;
+	struct crl_request requests[2];
+
+	cr_assert_eq(crl_callee_init(&callee, &shape, mem, 0), 0);
+	crl_ring_put(&callee.requests, 0, 1, "", 0);
+	crl_ring_put(&callee.requests, 1, 1, "", 0);
+	atomic_store(&crl_ring_at(&callee.requests, 1)->word, 2ull << 32 | 9);
+	cr_assert_eq(crl_callee_take(&callee, requests, 2), 1, "those before it are taken");
+	cr_assert_eq(crl_callee_take(&callee, requests, 2), -EPROTO);
+	cr_assert_eq(crl_callee_take(&callee, requests, 2), -EPROTO);
+	crl_callee_fini(&callee);
+	free(mem);
+}
+
+Test(crl_callee, a_caller_with_more_requests_than_its_depth_waits)
+{
+	void *mem = new_memory();
+	struct crl_callee callee;
+	struct crl_request requests[3];
+
+	cr_assert_eq(crl_callee_init(&callee, &shape, mem, 0), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		crl_ring_put(&callee.requests, i, 1, "", 0);
+	cr_assert_eq(crl_callee_take(&callee, requests, 3), 2);
+	crl_ring_put(&callee.requests, 2, 1, "", 0);
+	cr_assert_eq(crl_callee_take(&callee, requests + 2, 1), 0);
+	cr_assert_not(crl_callee_ready(&callee));
+	cr_assert_eq(crl_callee_reply(&callee, requests[0].handle, "", 0), 0);
+	cr_assert_eq(crl_callee_take(&callee, requests + 2, 1), 1);
+	crl_callee_fini(&callee);
+	free(mem);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Requests reach the server in order, and each reply reaches its call. */
+#include <copyrpc/local.h>
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <errno.h>
+#include <string.h>
+
+#include "local_pair.h"
+
+#define DEPTH 4
+
+static const struct crl_options small = {
+	.max_clients = 3, .depth = DEPTH, .request_max = 100, .response_max = 50, .spin_us = -1
+};
+
+ParameterizedTestParameters(crl_take, a_call_gets_its_reply)
+{
+	static enum crl_kind kinds[] = { CRL_DELEGATION, CRL_IPC };
+
+	return cr_make_param_array(enum crl_kind, kinds, 2);
+}
+
+ParameterizedTest(enum crl_kind *kind, crl_take, a_call_gets_its_reply)
+{
+	const char *name = local_pair_name("take");
+	struct crl_server *server = local_pair_server(*kind, name, &small);
+	struct crl_client *client = local_pair_client(server, name);
+	struct crl_request request;
+	struct crl_response response;
+	int context;
+
+	for (int i = 0; i < 1000; i++) {
+		cr_assert_eq(crl_client_call(client, &i, sizeof(i), &context, 0), 0);
+		local_pair_take(server, &request, 1);
+		cr_assert_eq(request.len, sizeof(i));
+		cr_assert_eq(memcmp(request.data, &i, sizeof(i)), 0);
+		cr_assert_eq(crl_server_reply(server, request.handle, "abc", 3), 0);
+		local_pair_poll(client, &response, 1);
+		cr_assert_eq(response.context, &context);
+		cr_assert_eq(response.len, 3);
+		cr_assert_eq(response.status, 0);
+		cr_assert_eq(memcmp(response.data, "abc", 3), 0);
+	}
+	crl_client_close(client);
+	crl_server_close(server);
+}
+
+ParameterizedTestParameters(crl_take, replies_may_be_in_any_order)
+{
+	static enum crl_kind kinds[] = { CRL_DELEGATION, CRL_IPC };
+
+	return cr_make_param_array(enum crl_kind, kinds, 2);
+}
+
+ParameterizedTest(enum crl_kind *kind, crl_take, replies_may_be_in_any_order)
+{
+	const char *name = local_pair_name("order");
+	struct crl_server *server = local_pair_server(*kind, name, &small);
+	struct crl_client *client = local_pair_client(server, name);
+	struct crl_request requests[DEPTH];
+	struct crl_response responses[DEPTH];
+	char contexts[DEPTH];
+
+	for (int lap = 0; lap < 100; lap++) {
+		for (int i = 0; i < DEPTH; i++)
+			cr_assert_eq(crl_client_call(client, &i, sizeof(i), &contexts[i], 0), 0);
+		cr_assert_eq(crl_client_call(client, "", 0, NULL, 0), -EAGAIN);
+		local_pair_take(server, requests, DEPTH);
+		for (int i = DEPTH; i--;)
+			cr_assert_eq(crl_server_reply(server, requests[i].handle, &i, sizeof(i)),
+				     0);
+		local_pair_poll(client, responses, DEPTH);
+		for (int i = 0; i < DEPTH; i++) {
+			int which = DEPTH - 1 - i;
+
+			cr_assert_eq(responses[i].context, &contexts[which]);
+			cr_assert_eq(memcmp(responses[i].data, &which, sizeof(which)), 0);
+		}
+	}
+	crl_client_close(client);
+	crl_server_close(server);
+}
