@@ -7,10 +7,10 @@
  * deferred batches are sent by progress. The queue grows: no size is too small.
  *
  * A thread that reads an empty queue in a loop yields the processor now and then, because the peer
- * may share it, and at each empty read once that has helped (cpr_yield.h). On a processor of its own
- * this costs nothing measurable; two threads that share one exchange a message in tens of
- * microseconds instead of time slices. Each CPR_PDOM_IDLE_READS empty reads the reader makes progress
- * for progress domains that are not read (cpr_pdom_progress_others).
+ * may share it, and at each empty read once that has helped (cpr_yield.h). On a processor of its
+ * own this costs nothing measurable; two threads that share one exchange a message in tens of
+ * microseconds instead of time slices. Each CPR_PDOM_IDLE_READS empty reads the reader makes
+ * progress for progress domains that are not read (cpr_pdom_progress_others).
  */
 #ifndef OFI_QUEUE_CPR_CQ_H
 #define OFI_QUEUE_CPR_CQ_H
