@@ -31,7 +31,7 @@
 struct liar {
 	int fd;
 	union cm_addr addr;
-	struct wire_cm_pkt heard; /* last packet sent to the liar */
+	struct wire_cm_pkt latest; /* last packet sent to the liar */
 	uint8_t cookie[WIRE_CM_COOKIE_LEN];
 };
 
@@ -157,9 +157,9 @@ static ssize_t send_or_hear(void *ctx, int fd, const void *buf, size_t len,
 
 	if (!liar)
 		return sendto(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL, to, to_len);
-	CHECK(!wire_cm_decode(buf, len, &liar->heard));
-	if (liar->heard.type == WIRE_CM_ACK)
-		memcpy(liar->cookie, liar->heard.ack.cookie, WIRE_CM_COOKIE_LEN);
+	CHECK(!wire_cm_decode(buf, len, &liar->latest));
+	if (liar->latest.type == WIRE_CM_ACK)
+		memcpy(liar->cookie, liar->latest.ack.cookie, WIRE_CM_COOKIE_LEN);
 	return (ssize_t)len;
 }
 
@@ -230,7 +230,7 @@ static size_t lie(const struct liar *liar, uint8_t *buf)
 	uint8_t what = (uint8_t)take(1), how = (uint8_t)take(1);
 	struct wire_cm_pkt pkt = {
 		.type = (enum wire_cm_type)(1 + what % 11),
-		.nonce = bend(how & 1 ? liar->heard.nonce : 1 + (how >> 1 & 3)),
+		.nonce = bend(how & 1 ? liar->latest.nonce : 1 + (how >> 1 & 3)),
 		.src_inc = 1 + (how >> 3 & 1),
 	};
 	size_t len;
@@ -289,7 +289,7 @@ static void check(void)
 
 static void connect_to(struct user *from, const union cm_addr *to)
 {
-	cm_connect(from->cep, &to->sa);
+	cm_connect(from->cep, &to->sa, false);
 }
 
 static void step(void)
@@ -381,7 +381,7 @@ static void open_all(void)
 	for (i = 0; i < LIARS; i++) {
 		if (!liars[i].addr.sa.sa_family)
 			liar_open(&liars[i]);
-		memset(&liars[i].heard, 0, sizeof(liars[i].heard));
+		memset(&liars[i].latest, 0, sizeof(liars[i].latest));
 	}
 	CHECK(!cm_node_open_cfg(&cfg, &node));
 	cm_node_halt(node); /* the fuzzer runs the node instead of a thread */

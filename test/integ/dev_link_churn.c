@@ -15,7 +15,7 @@
  */
 void churn(void)
 {
-	uint32_t round, i, got = 0, heard = 0;
+	uint32_t round, i, got = 0, confirmed = 0;
 	uint64_t begin = util_clock_ns();
 	struct dev_desc own, peer;
 	struct dev_link *link;
@@ -35,14 +35,14 @@ void churn(void)
 		for (i = 0; i < 2 && !skip; i++)
 			CHECK(!link->ops->write_imm(link, 0, 32, round));
 		pair_meet();
-		while (round % 2 && round % 3 && got < heard + 2) {
+		while (round % 2 && round % 3 && got < confirmed + 2) {
 			CHECK(util_clock_ns() - begin < LIMIT_NS);
 			if (!ops->poll(dev, &ev))
 				continue;
 			CHECK(ev.link == link && ev.kind == DEV_EV_IMM && ev.imm == round);
 			got++;
 		}
-		heard = got;
+		confirmed = got;
 		pair_meet();
 		if (!skip)
 			link->ops->detach(link);
@@ -60,7 +60,7 @@ void churn(void)
 static struct {
 	struct dev_link *a, *b;
 	enum { LOOP_NONE, LOOP_MADE, LOOP_SENT, LOOP_USED } state;
-	uint32_t round, heard;
+	uint32_t round, confirmed;
 	bool stop;
 	pthread_t thread;
 } loops;
@@ -110,7 +110,7 @@ void loop_use(void)
 	case LOOP_SENT:
 		if (pair_rand() & 31)
 			return;
-		if (loops.heard == loops.round) {
+		if (loops.confirmed == loops.round) {
 			loops.a->ops->detach(loops.a);
 			loops.b->ops->detach(loops.b);
 			__atomic_store_n(&loops.state, LOOP_USED, __ATOMIC_RELEASE);
@@ -133,7 +133,7 @@ bool loop_take(const struct dev_event *ev)
 	if (ev->link->user != &loops)
 		return false;
 	CHECK(ev->kind == DEV_EV_IMM && ev->imm == loops.round);
-	loops.heard = ev->imm;
+	loops.confirmed = ev->imm;
 	return true;
 }
 
@@ -146,6 +146,6 @@ uint32_t loop_stop(void (*poll_one)(void))
 		loop_use();
 	}
 	pthread_join(loops.thread, NULL);
-	CHECK(loops.heard);
+	CHECK(loops.confirmed);
 	return loops.round;
 }

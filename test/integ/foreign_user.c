@@ -3,9 +3,10 @@
  * A process of another user of this host tries to read and to write registered memory.
  *
  * One process registers memory for remote access under a key that is easy to guess. A second one,
- * of user "nobody", knows its address and tries every path that FI_COPYRPC_PATHS has. Without a
- * job key each attempt must end with -FI_EACCES, at either end: also where this process itself
- * connects to the other user's. A third process, of the same user, must succeed on the same paths.
+ * with the uid of "nobody", knows its address and tries every path that FI_COPYRPC_PATHS has.
+ * Without a job key each attempt must end with -FI_EACCES, at either end: also where this process
+ * itself connects to the other user's. A third process, of the same user, must succeed on the same
+ * paths.
  *
  * usage: foreign_user [path]...      (as root; exits with 77 otherwise)
  */
@@ -27,7 +28,7 @@
 #define LOOT    "the loot"
 #define LIMIT_S 60.0
 
-/** What the processes tell each other. */
+/** Memory that the processes share. */
 struct board {
 	struct sockaddr_in addr[2]; /* of the owner of the memory, and of the other */
 	int is_open[2];

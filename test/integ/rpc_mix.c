@@ -26,13 +26,13 @@
 
 #include "fab.h"
 
-#define PROCS_MAX  8
-#define WINDOW_MAX 512
-#define HELD_MAX   128
-#define LENT_MAX   8
-#define GRAVES_MAX 256
-#define LIMIT      28.0 /* seconds: less than the peer timeout */
-#define TAG        7
+#define PROCS_MAX     8
+#define WINDOW_MAX    512
+#define HELD_MAX      128
+#define KEPT_MAX      8
+#define ABANDONED_MAX 256
+#define LIMIT         28.0 /* seconds: less than the peer timeout */
+#define TAG           7
 
 struct head {
 	uint64_t seed;
@@ -60,7 +60,7 @@ struct call {
 	bool expose, open, cancelled;
 };
 
-struct lent {
+struct kept {
 	uint64_t data;
 	const uint8_t *buf;
 	size_t len;
@@ -81,10 +81,10 @@ static uint32_t open_cnt, open_to[PROCS_MAX];
 static uint64_t started, ended;
 static struct fi_copyrpc_request held[HELD_MAX];
 static uint32_t held_cnt;
-static struct lent lent[LENT_MAX];
-static uint32_t lent_cnt;
-static uint8_t *graves[GRAVES_MAX];
-static uint32_t grave_cnt;
+static struct kept kept[KEPT_MAX];
+static uint32_t kept_cnt;
+static uint8_t *abandoned[ABANDONED_MAX];
+static uint32_t abandoned_cnt;
 static uint8_t *out;
 static struct {
 	struct fi_context2 context;
@@ -271,15 +271,15 @@ static bool start(void)
 	return true;
 }
 
-static void give_back_lent(uint32_t keep)
+static void release_kept(uint32_t keep)
 {
-	while (lent_cnt > keep) {
-		uint32_t i = below(lent_cnt);
+	while (kept_cnt > keep) {
+		uint32_t i = below(kept_cnt);
 
-		FAB_TRUE(is_filled(lent[i].buf, lent[i].len, lent[i].seed));
-		FAB_CHECK(fi_copyrpc_release_response(rpc, fab.ep, lent[i].data));
-		FAB_TRUE(fi_copyrpc_release_response(rpc, fab.ep, lent[i].data) == -FI_EINVAL);
-		lent[i] = lent[--lent_cnt];
+		FAB_TRUE(is_filled(kept[i].buf, kept[i].len, kept[i].seed));
+		FAB_CHECK(fi_copyrpc_release_response(rpc, fab.ep, kept[i].data));
+		FAB_TRUE(fi_copyrpc_release_response(rpc, fab.ep, kept[i].data) == -FI_EINVAL);
+		kept[i] = kept[--kept_cnt];
 	}
 }
 
@@ -293,17 +293,17 @@ static void take_answer(struct call *call, const struct fi_cq_tagged_entry *entr
 			FAB_TRUE(call->resp[i] == 0xA5);
 		return;
 	}
-	give_back_lent(LENT_MAX - 1);
-	lent[lent_cnt++] = (struct lent){
+	release_kept(KEPT_MAX - 1);
+	kept[kept_cnt++] = (struct kept){
 		.data = entry->data, .buf = entry->buf, .len = entry->len, .seed = ~call->head.seed
 	};
 }
 
 /* Checks that the late response to a cancelled call is not written here. */
-static void bury(struct call *call)
+static void abandon(struct call *call)
 {
-	if (grave_cnt < GRAVES_MAX) {
-		graves[grave_cnt++] = call->resp;
+	if (abandoned_cnt < ABANDONED_MAX) {
+		abandoned[abandoned_cnt++] = call->resp;
 		call->resp = malloc(len_max + 1);
 		FAB_TRUE(call->resp);
 	}
@@ -319,7 +319,7 @@ static void finish(struct call *call, const struct fi_cq_tagged_entry *entry, in
 	if (call->cancelled) {
 		FAB_TRUE(err == FI_ECANCELED);
 		shared->slots[self].cancelled++;
-		bury(call);
+		abandon(call);
 	} else if (err) {
 		if (!kills)
 			fab_fail(__FILE__, __LINE__, "a call ended", fi_strerror(err));
@@ -465,12 +465,12 @@ static void child(void)
 	for (unsigned i = 0; i < 4; i++)
 		tagged_post(i);
 	run();
-	give_back_lent(0);
+	release_kept(0);
 	FAB_TRUE(started == ended && started == call_goal);
-	for (uint32_t i = 0; i < grave_cnt; i++) {
+	for (uint32_t i = 0; i < abandoned_cnt; i++) {
 		for (size_t k = 0; k <= len_max; k++)
-			FAB_TRUE(graves[i][k] == 0xA5);
-		free(graves[i]);
+			FAB_TRUE(abandoned[i][k] == 0xA5);
+		free(abandoned[i]);
 	}
 	shared->slots[self].calls = ended;
 	fab_close(&fab);

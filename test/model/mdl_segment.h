@@ -55,8 +55,8 @@ int mdl_segment_fd(void);
  */
 int mdl_segment_path(char *path, size_t size, const char *suffix);
 /*
- * Returns whether the open file or directory belongs to this user and no other user may write it. If
- * not, a line says so: anybody can make files in /dev/shm, under any name.
+ * Returns whether the open file or directory belongs to this user and no other user may write it.
+ * If not, a line says so: every user can make files in /dev/shm, under any name.
  */
 bool mdl_fd_is_own(int fd, const char *path);
 /* Maps the segment and claims a slot of the process table for this process. Returns 0 or -errno. */

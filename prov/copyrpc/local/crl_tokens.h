@@ -15,8 +15,8 @@
  * ring. A token that is lost, doubled or forged costs a look. Each client has at most one token
  * out (crl_control.token), so a ring of two words a client is never full of honest tokens.
  *
- * Every process of the channel can write this memory; docs/local.md says what that permits. Model:
- * test/spin/tokens.pml. Unit test: test/unit/local/test_crl_tokens.c.
+ * Every process of the channel can write this memory. A client that writes garbage costs the server
+ * one look at each client and can neither read nor write their requests and responses.
  */
 #ifndef LOCAL_CRL_TOKENS_H
 #define LOCAL_CRL_TOKENS_H

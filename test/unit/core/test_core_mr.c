@@ -150,7 +150,7 @@ Test(core_mr, keys_that_the_domain_chooses_are_unique)
 	cr_expect_eq(dom.mrs->cnt, 0);
 }
 
-/* A peer that knows some keys knows nothing of the others: each bit is set in about half of them. */
+/* Keys do not reveal one another: each bit is set in about half of them. */
 Test(core_mr, keys_that_the_domain_chooses_cannot_be_guessed)
 {
 	enum { CNT = 1000 };

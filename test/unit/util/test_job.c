@@ -40,7 +40,7 @@ Test(job, of_each_launchers_processes_on_a_host_one_is_the_first)
 	}
 }
 
-/* mpirun in a Slurm allocation: its daemon is Slurm's process 0 of the host, and so are its ranks. */
+/* mpirun in a Slurm allocation: its daemon is Slurm's process 0 of the host. Its ranks are too. */
 Test(job, the_innermost_launcher_decides)
 {
 	setenv("SLURM_LOCALID", "0", 1);

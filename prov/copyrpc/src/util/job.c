@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the launcher's environment tells: see job.h. */
+/* Place of this process in its job: see job.h. */
 #include "util/job.h"
 
 #include <stdlib.h>

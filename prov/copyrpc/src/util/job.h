@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the launcher's environment tells about this process.
+ * Place of this process in its job, from the launcher's environment.
  *
  * Conditions of a host (a wrong parameter, a limit of the kernel) meet every process of a job that
  * runs there. UTIL_WARN_HOST reports them from one of these processes only.
@@ -13,8 +13,9 @@
 #include "util/log.h"
 
 /**
- * Returns false if a launcher (Open MPI, MPICH, PALS, Flux, Slurm and others) says that this process
- * is not the first one of its job on this host; true for the first one, and without a launcher.
+ * Returns false if a launcher (Open MPI, MPICH, PALS, Flux, Slurm and others) says that this
+ * process is not the first one of its job on this host; true for the first one, and without a
+ * launcher.
  */
 bool util_job_is_first(void);
 

@@ -3,9 +3,9 @@
  * Registered memory in processes that fork. Called before a device is opened.
  *
  * Kernels before 5.12 do not copy registered pages at fork: a child's write moves the parent's
- * page. libibverbs protects them with madvise, unless it began to register before it was told. It
- * asks the kernel by netlink whether that is needed, and a container may get no answer: then the
- * kernel's version tells.
+ * page. libibverbs protects them with madvise if that was requested before the first registration.
+ * libibverbs asks the kernel by netlink whether it is needed. Where the kernel does not reply, as
+ * in some containers, its version decides.
  */
 #ifndef DEV_IB_IB_FORK_H
 #define DEV_IB_IB_FORK_H

@@ -11,9 +11,10 @@
 struct cpr_domain;
 
 /**
- * Warns, and returns true, once in a process (of a job on a host in the first process only) if memory of the domain is
- * registered for remote access, one of its endpoints has an address that other hosts can reach by a
- * path other than shared memory, and there is no job key. No lock of the domain is held.
+ * Warns, and returns true, once in a process (of a job on a host in the first process only) if
+ * memory of the domain is registered for remote access, one of its endpoints has an address that
+ * other hosts can reach by a path other than shared memory, and there is no job key. No lock of the
+ * domain is held.
  */
 bool cpr_exposed_check(struct cpr_domain *domain);
 
