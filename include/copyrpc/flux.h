@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Flux: calls between n threads of a process, each with each. Library: copyrpc-local (pkg-config).
- * Manual page: crl_flux(3). Types and conventions are those of copyrpc/local.h.
+ * Manual page: copyrpc_local(7). Types and conventions are those of copyrpc/local.h.
  *
  *	crl_flux_open(&flux, n, NULL)
  *	thread i: m = crl_flux_member(flux, i)

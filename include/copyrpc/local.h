@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Local channels: many clients of one host share one server, which owns the connections to others.
- * Library: copyrpc-local (pkg-config). Manual pages: copyrpc_local(7), crl_server(3),
- * crl_client(3), crl_flux(3). Needs neither libfabric nor MPI.
+ * Library: copyrpc-local (pkg-config). Manual page: copyrpc_local(7). Needs neither libfabric nor
+ * MPI.
  *
  *	client					server
  *	crl_client_open(&c, "kv", 1000)		crl_server_open(&s, CRL_IPC, "kv", NULL)
