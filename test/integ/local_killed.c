@@ -46,7 +46,7 @@ struct board {
 	_Atomic uint64_t calls;     /* responses of all clients */
 	atomic_bool stop;           /* the server reports and waits to be killed */
 	atomic_bool reported;
-	atomic_bool told; /* the witness has learnt that the server is gone */
+	atomic_bool noticed; /* the witness has learnt that the server is gone */
 	struct crl_counters counters;
 };
 
@@ -181,7 +181,7 @@ static void call_for_ever(uint64_t id, bool witness)
 	}
 	CHECK(got == seq - 1); /* each call has ended, once */
 	if (witness)
-		board->told = true;
+		board->noticed = true;
 	_exit(0);
 }
 
@@ -269,7 +269,7 @@ int main(int argc, char **argv)
 	await(&board->reported, "places of killed clients come back");
 	kill(server, SIGKILL);
 	CHECK(waitpid(server, &status, 0) == server);
-	await(&board->told, "the client of a killed server learns of it");
+	await(&board->noticed, "the client of a killed server learns of it");
 	CHECK(waitpid(witness, &status, 0) == witness && status == 0);
 	CHECK(witnessed > 0 && board->counters.expelled == 0);
 	printf("%s: %lu kills, %lu responses, %lu of the witness, longest gap %.1f ms, %lu clients\n",
