@@ -34,12 +34,15 @@ Test(erpc_chan, every_operation_is_set)
 	for (i = 0; i < 2; i++) {
 		memcpy(entries, both[i], sizeof(entries));
 		for (k = 0; k < sizeof(entries) / sizeof(entries[0]); k++)
-			if (k != offsetof(struct core_chan_ops, drain) / sizeof(void *))
+			if (k != offsetof(struct core_chan_ops, drain) / sizeof(void *) &&
+			    k != offsetof(struct core_chan_ops, withdraw) / sizeof(void *))
 				cr_expect_neq(entries[k], NULL, "entry %u", k);
 	}
 	same = erpc_chan_eng_ops;
 	cr_expect_null(erpc_chan_ops.drain, "a session delivers at once");
 	cr_expect_not_null(erpc_chan_eng_ops.drain);
+	cr_expect_null(erpc_chan_ops.withdraw, "no peer writes into local memory");
+	cr_expect_null(erpc_chan_eng_ops.withdraw);
 	same.drain = erpc_chan_ops.drain;
 	same.stop = erpc_chan_ops.stop;
 	same.close = erpc_chan_ops.close;

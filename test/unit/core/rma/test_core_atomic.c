@@ -408,8 +408,10 @@ Test(core_atomic, counters_of_a_region_count_what_reads_and_what_modifies_it)
 
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 			*read = *write = (struct core_cntr){ 0 };
-			MUST(!post_u64(0, to, rows[i].kind, rows[i].op, 0, KEY, &one, &one, &old, 0,
-				       &one));
+			MUST(!post_u64(0, to, rows[i].kind, rows[i].op, 0, KEY,
+				       rows[i].op == FI_ATOMIC_READ ? NULL : &one,
+				       rows[i].kind == CORE_ATOMIC_COMPARE ? &one : NULL,
+				       rows[i].kind == CORE_ATOMIC_BASE ? NULL : &old, 0, &one));
 			nodes_settle(w.nodes, NODES);
 			MUST(read->value == rows[i].reads && write->value == rows[i].writes);
 		}
