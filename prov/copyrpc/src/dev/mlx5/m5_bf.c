@@ -9,6 +9,8 @@
  */
 #include "dev/mlx5/m5_bf.h"
 
+#include <stdint.h>
+
 #define M5_BF_AS_WRITTEN __attribute__((no_sanitize("address"), no_sanitize("undefined")))
 
 #if defined(__x86_64__)
