@@ -272,7 +272,8 @@ int main(int argc, char **argv)
 	await(&board->noticed, "the client of a killed server learns of it");
 	CHECK(waitpid(witness, &status, 0) == witness && status == 0);
 	CHECK(witnessed > 0 && board->counters.expelled == 0);
-	printf("%s: %lu kills, %lu responses, %lu of the witness, longest gap %.1f ms, %lu clients\n",
+	printf("%s: %lu kills, %lu responses, %lu of the witness, longest gap %.1f ms, "
+	       "%lu clients\n",
 	       ring ? "delegation" : "ipc", kills, (uint64_t)board->calls, witnessed,
 	       (double)board->gap_ns / 1e6, board->counters.accepted);
 	return 0;
