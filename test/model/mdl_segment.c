@@ -112,15 +112,20 @@ static uint64_t segment_bytes(void)
 	       round_page(ARENA_BYTES / MDL_PAGE * sizeof(uint16_t)) + ARENA_BYTES;
 }
 
-/* Maps an existing, complete segment. Returns null if there is none. */
-static struct mdl_segment *map_existing(const char *path, uint64_t size)
+/*
+ * Maps an existing, complete segment. Returns null if there is none, with *err -EPERM if there is a
+ * file of another user.
+ */
+static struct mdl_segment *map_existing(const char *path, uint64_t size, int *err)
 {
 	long fd = MDL_RAW4(openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
 	struct mdl_segment *seg;
 
 	if (fd < 0)
 		return NULL;
-	if (!mdl_fd_is_own((int)fd, path) || MDL_RAW3(lseek, fd, 0, SEEK_END) != (long)size) {
+	if (!mdl_fd_is_own((int)fd, path))
+		*err = -EPERM;
+	if (*err == -EPERM || MDL_RAW3(lseek, fd, 0, SEEK_END) != (long)size) {
 		MDL_RAW1(close, fd);
 		return NULL;
 	}
@@ -170,10 +175,11 @@ static bool config_agrees(const struct mdl_segment *seg)
 static struct mdl_segment *map_or_make(const char *path, bool create, int *err)
 {
 	uint64_t size = segment_bytes();
-	struct mdl_segment *seg = map_existing(path, size);
+	struct mdl_segment *seg;
 
 	*err = -ENOENT;
-	if (!create)
+	seg = map_existing(path, size, err);
+	if (!create || *err == -EPERM)
 		return seg;
 	if (seg && segment_in_use(seg)) {
 		*err = -EINVAL;

@@ -61,13 +61,13 @@ static void member_init(uint32_t i, uint16_t port)
 	m->nonce = 1 + i;
 }
 
+/** Returns NULL for an address of another test, whose late packets reach this port too. */
 static struct member *member_at(struct in_addr ip)
 {
 	uint32_t host = ntohl(ip.s_addr),
 		 i = ((host & 0xFFFF) - 1) * HOSTS + (host >> 16 & 0xFF) - 16;
 
-	cr_assert_lt(i, crowd_cnt);
-	return &crowd[i];
+	return i < crowd_cnt ? &crowd[i] : NULL;
 }
 
 /** Sends from the member's own address. */
@@ -153,6 +153,7 @@ static void hear(int ms)
 	uint8_t buf[WIRE_CM_MAX];
 	struct wire_cm_pkt pkt;
 	struct in_pktinfo info;
+	struct member *m;
 	ssize_t len;
 
 	for (poll(&pfd, 1, ms);;) {
@@ -167,8 +168,11 @@ static void hear(int ms)
 			return;
 		cr_assert_not_null(CMSG_FIRSTHDR(&msg));
 		memcpy(&info, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(info));
+		m = member_at(info.ipi_addr);
+		if (!m)
+			continue;
 		cr_assert(!wire_cm_decode(buf, (size_t)len, &pkt));
-		take(member_at(info.ipi_addr), &pkt);
+		take(m, &pkt);
 	}
 }
 
