@@ -3,9 +3,9 @@
  * A process that is killed at a random moment leaves no survivor hanging, and no resource behind.
  *
  * A few processes exchange tagged messages of all sizes, each with each. One is killed with
- * SIGKILL; each survivor's operations towards it must end, well or badly, within LIMIT seconds
- * (within the peer timeout more, if it was killed before all had reached it: a process that was never
- * seen may start late), and the survivors continue with each other. Then a new process takes the dead one's address and all
+ * SIGKILL; each survivor's operations towards it must end, well or badly, within LIMIT seconds, and
+ * TIMEOUT more if not all had reached it before: a process that was never seen may start late. The
+ * survivors continue with each other. Then a new process takes the dead one's address and all
  * talk to it again. Received bytes must be the sent ones, in order; counts published by the dead
  * process are valid. After each death the survivors hold no more descriptors and mappings of shared
  * memory than after others, and no socket of the dead one is left.
@@ -441,7 +441,7 @@ static double wait_all(bool (*done)(uint32_t i), const char *what)
 }
 
 static uint32_t victim;
-static bool all_talk; /* each process has heard each other one of this life */
+static bool all_talk; /* each process has received from each other one of this life */
 static uint64_t marks[PROCS_MAX][PROCS_MAX];
 
 static bool is_open(uint32_t i)
@@ -466,7 +466,7 @@ static void mark_received(void)
 			marks[i][j] = LOAD(shared->slots[i].received[j]);
 }
 
-static bool has_heard_all(uint32_t i)
+static bool has_received_all(uint32_t i)
 {
 	for (uint32_t j = 0; j < procs; j++)
 		if (j != i && shared->slots[j].alive &&
@@ -563,7 +563,7 @@ static void run_round(void)
 	victim = (uint32_t)(next_random() >> 32) % procs;
 	kill_one();
 	mark_received();
-	wait_all(has_heard_all, "survivors do not talk to each other");
+	wait_all(has_received_all, "survivors do not talk to each other");
 	STORE(shared->phase, PHASE_PARK);
 	wait_all(has_parked, "sends between survivors did not end");
 	check_holdings();
@@ -574,7 +574,7 @@ static void run_round(void)
 	if (!all_talk)
 		return; /* the next victim may be killed while one connects */
 	mark_received();
-	wait_all(has_heard_all, "not all talk to the new process");
+	wait_all(has_received_all, "not all talk to the new process");
 }
 
 static void stop_all(void)
