@@ -105,6 +105,10 @@ build_asan()
 	make_in_build all integ
 }
 
+# Through ccache a second run, or one of another checkout, compiles only what has changed since.
+if [ -d /usr/lib/ccache ]; then
+	export PATH=/usr/lib/ccache:$PATH CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1
+fi
 # Tests are compiled without optimisation, whatever is tested has (test/Makefile.include).
 export TEST_OPT=-O0
 # A compile is a run of libtool, a script; dash takes half of bash's time for it.

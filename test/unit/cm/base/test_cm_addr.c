@@ -90,6 +90,23 @@ Test(cm_addr, only_a_unicast_address_with_a_port_can_be_a_peer)
 	}
 }
 
+Test(cm_addr, loopback_is_told_apart)
+{
+	static const char *const loopback[] = { "127.0.0.1", "127.255.1.2", "::1" };
+	static const char *const other[] = { "126.0.0.1", "128.0.0.1", "0.0.0.0", "::2",
+					     "fe80::1" };
+	union cm_addr addr;
+
+	for (size_t i = 0; i < 3; i++) {
+		cm_test_addr(loopback[i], 1, &addr);
+		cr_assert(cm_addr_is_loopback(&addr), "%s", loopback[i]);
+	}
+	for (size_t i = 0; i < 5; i++) {
+		cm_test_addr(other[i], 1, &addr);
+		cr_assert(!cm_addr_is_loopback(&addr), "%s", other[i]);
+	}
+}
+
 Test(cm_addr, print_uses_the_usual_notation)
 {
 	char text[CM_ADDR_TEXT_MAX];

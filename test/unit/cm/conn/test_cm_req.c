@@ -249,6 +249,30 @@ Test(cm_req, an_address_where_no_process_starts_is_refused_after_the_peer_timeou
 	cm_node_close(node);
 }
 
+Test(cm_req, a_loopback_address_that_another_host_may_have_published_is_explained)
+{
+	struct cm_node *node = cm_test_node(NULL, 300);
+	const char *own[] = { "0.0.0.0", "127.0.0.1" };
+	struct cm_raw_peer s;
+	union cm_addr any;
+
+	cm_test_addr("0.0.0.0", 0, &any);
+	if (cm_addr_resolve(&any) || cm_addr_is_loopback(&any))
+		cr_skip_test("needs an address of a network");
+	for (int i = 0; i < 2; i++) {
+		struct cm_end a;
+
+		cm_end_open(&a, node, own[i], 0);
+		cm_raw_peer_open(&s, "127.0.0.1", NULL);
+		cr_assert(!cm_connect(a.cep, &s.addr.sa, false));
+		cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+		cr_expect_eq(!strstr(a.why, "FI_COPYRPC_IFACE"), i, "%s", a.why);
+		cm_raw_peer_close(&s);
+		cm_end_close(&a);
+	}
+	cm_node_close(node);
+}
+
 /* The error may belong to another socket, or the peer may be starting. */
 Test(cm_req, one_icmp_error_does_not_fail_a_request)
 {

@@ -82,6 +82,13 @@ bool cm_addr_is_wildcard(const union cm_addr *addr)
 	return addr->in.sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
+bool cm_addr_is_loopback(const union cm_addr *addr)
+{
+	if (addr->sa.sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&addr->in6.sin6_addr);
+	return ntohl(addr->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
 bool cm_addr_is_peer(const union cm_addr *addr)
 {
 	if (!cm_addr_port(addr) || cm_addr_is_wildcard(addr))

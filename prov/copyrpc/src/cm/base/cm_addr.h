@@ -33,6 +33,7 @@ uint16_t cm_addr_port(const union cm_addr *addr);
 void cm_addr_set_port(union cm_addr *addr, uint16_t port);
 bool cm_addr_is_equal(const union cm_addr *a, const union cm_addr *b);
 bool cm_addr_is_wildcard(const union cm_addr *addr);
+bool cm_addr_is_loopback(const union cm_addr *addr);
 
 /**
  * Returns whether a single peer can have this address: has a port, no wildcard, multicast,

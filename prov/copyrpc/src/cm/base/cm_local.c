@@ -17,13 +17,6 @@ struct cm_local_query {
 	char attrs[RTA_SPACE(sizeof(struct in6_addr)) + RTA_SPACE(sizeof(uint32_t))];
 };
 
-static bool cm_local_is_loopback(const union cm_addr *addr)
-{
-	if (addr->sa.sa_family == AF_INET6)
-		return IN6_IS_ADDR_LOOPBACK(&addr->in6.sin6_addr);
-	return ntohl(addr->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-}
-
 static void cm_local_add(struct cm_local_query *query, unsigned short type, const void *value,
 			 unsigned short len)
 {
@@ -110,7 +103,7 @@ bool cm_local_has(const union cm_addr *addr)
 {
 	int ret;
 
-	if (cm_local_is_loopback(addr))
+	if (cm_addr_is_loopback(addr))
 		return true;
 	ret = cm_local_by_route(addr);
 	return (ret < 0 ? cm_local_by_source(addr) : ret) > 0;

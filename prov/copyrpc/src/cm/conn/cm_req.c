@@ -117,15 +117,24 @@ static void cm_req_close(struct cm_req *req)
 	free(req);
 }
 
+/* Returns what is wrong with an address that only its own host can reach, or "". */
+static const char *cm_req_loopback(const struct cm_peer *peer)
+{
+	return cm_addr_is_loopback(&peer->addr) && !cm_addr_is_loopback(&peer->cep->addr)
+		       ? " (a loopback address: if that process runs on another host, set "
+			 "FI_COPYRPC_IFACE there)"
+		       : "";
+}
+
 void cm_req_fail(struct cm_peer *peer, int err, const char *fmt, ...)
 {
 	struct cm_ep *cep = peer->cep;
-	char addr[CM_ADDR_TEXT_MAX], why[CM_WHY_MAX + CM_ADDR_TEXT_MAX];
+	char addr[CM_ADDR_TEXT_MAX], why[2 * CM_WHY_MAX];
 	va_list args;
 	int len;
 
 	cm_addr_print(&peer->addr, addr);
-	len = snprintf(why, sizeof(why), "no connection to %s: ", addr);
+	len = snprintf(why, sizeof(why), "no connection to %s%s: ", addr, cm_req_loopback(peer));
 	va_start(args, fmt);
 	vsnprintf(why + len, sizeof(why) - (size_t)len, fmt, args);
 	va_end(args);
