@@ -90,7 +90,7 @@ Test(cm_addr, only_a_unicast_address_with_a_port_can_be_a_peer)
 	}
 }
 
-Test(cm_addr, loopback_is_told_apart)
+Test(cm_addr, loopback_is_recognised)
 {
 	static const char *const loopback[] = { "127.0.0.1", "127.255.1.2", "::1" };
 	static const char *const other[] = { "126.0.0.1", "128.0.0.1", "0.0.0.0", "::2",
