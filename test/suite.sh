@@ -13,7 +13,7 @@ skip()
 	exit 77
 }
 
-# fail WHY: what this check looks for is not so.
+# fail WHY: ends the check as failed.
 fail()
 {
 	echo "$*" >&2
@@ -132,7 +132,7 @@ check_units()
 }
 
 # files PATTERN...: the project's own files, one a line, none that were generated. In a release, which
-# has no git, those are told by their names.
+# has no git, those are recognised by their names.
 files()
 {
 	local name pattern

@@ -40,7 +40,7 @@ integ_select_mpi()
 }
 
 # integ_select_btl: Open MPI's one-sided operations are the provider's, by btl ofi, which Debian
-# switches off; a program is told by ONESIDED_OSC_RDMA. Of accumulation only compare and swap is the
+# switches off; ONESIDED_OSC_RDMA says so to a program. Of accumulation only compare and swap is the
 # network's, unless OMPI_MCA_osc_rdma_acc_use_amo says otherwise: fi_copyrpc(7), "Open MPI". After
 # integ_select_mpi.
 integ_select_btl()
@@ -56,7 +56,7 @@ integ_share_cores()
 	export OMPI_MCA_hwloc_base_binding_policy=none
 }
 
-# integ_allow_root: mpirun refuses root unless it is told twice that root is meant.
+# integ_allow_root: mpirun refuses root unless two variables say that root is meant.
 integ_allow_root()
 {
 	[ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -83,7 +83,7 @@ integ_await()
 	done
 }
 
-# integ_listening PORT: does anybody wait for connections there?
+# integ_listening PORT: returns whether a process waits for connections there.
 integ_listening()
 {
 	grep -qh " 0*$(printf ':%04X ' "$1").* 0A " /proc/net/tcp /proc/net/tcp6 2> /dev/null

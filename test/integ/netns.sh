@@ -39,8 +39,8 @@ netns_drop()
 	ip netns del "${netns_b:-}" 2> /dev/null || true
 }
 
-# netns_shape NAMESPACE DEVICE QDISC...: what leaves there passes it, as in "tbf rate 200mbit ..." or
-# "netem loss 1% ...". Replacing a qdisc would keep what the old one was told.
+# netns_shape NAMESPACE DEVICE QDISC...: packets that leave there pass it, as in "tbf rate 200mbit ..." or
+# "netem loss 1% ...". Replacing a qdisc would keep the old one's settings.
 netns_shape()
 {
 	local ns=$1 dev=$2 said
