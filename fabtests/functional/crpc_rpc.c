@@ -6,6 +6,7 @@
  * Written from rdma/fi_ext_copyrpc.h and fi_copyrpc_rpc(3). Other providers: notrun.
  */
 #include "common/ft_data.h"
+#include "common/ft_msg.h"
 #include "common/ft_op.h"
 
 #include <rdma/fi_ext_copyrpc.h>
@@ -323,6 +324,154 @@ static void run_flood(struct ft *ft)
 	end(&r);
 }
 
+static struct fi_copyrpc_limits connect_peer(struct rpc *r)
+{
+	double deadline = ft_deadline(&r->fab);
+	struct fi_copyrpc_limits limits;
+	int ret;
+
+	while ((ret = fi_copyrpc_query(r->ops, r->fab.ep, r->fab.addr[1], &limits)) == -FI_EAGAIN)
+		ft_again(&r->fab, deadline);
+	FT_OK(ret);
+	return limits;
+}
+
+static int shortage(struct rpc *r, size_t len, size_t resp_max)
+{
+	return fi_copyrpc_shortage(r->ops, r->fab.ep, r->fab.addr[1], len, resp_max);
+}
+
+/* Checks that `cnt` calls were refused for this cause, and none for another. */
+static void check_refused(struct rpc *r, int cause, uint64_t cnt)
+{
+	uint64_t counts[FI_COPYRPC_SHORT_CNT];
+
+	FT_OK(fi_copyrpc_refused(r->ops, r->fab.ep, counts, FI_COPYRPC_SHORT_CNT));
+	for (int i = 0; i < FI_COPYRPC_SHORT_CNT; i++)
+		FT_CHECK(counts[i] == (i == cause ? cnt : 0),
+			 "%llu calls refused for cause %d, expected %llu for %d",
+			 (unsigned long long)counts[i], i, (unsigned long long)cnt, cause);
+}
+
+/* Calls that a case keeps open. */
+struct flood {
+	struct call calls[2000];
+	unsigned cnt;
+};
+
+/* Makes calls until one is refused. */
+static void flood_fill(struct rpc *r, struct flood *f, size_t len, size_t resp_max)
+{
+	for (;; f->cnt++) {
+		FT_CHECK(f->cnt < FT_CNT(f->calls), "no call is refused");
+		call_init(&f->calls[f->cnt], f->cnt, resp_max / 2, resp_max);
+		if (call_try(r, &f->calls[f->cnt], len, 0))
+			break;
+	}
+	ft_buf_free(f->calls[f->cnt].resp);
+}
+
+/* Waits for the end of the shortage, after which the next call is accepted at once. */
+static void flood_goes_on(struct rpc *r, struct flood *f, int cause, size_t len, size_t resp_max)
+{
+	double deadline = ft_deadline(&r->fab);
+	int now;
+
+	while ((now = shortage(r, len, resp_max)) != FI_COPYRPC_SHORT_NONE) {
+		FT_CHECK(now > 0, "fi_copyrpc_shortage: %s", ft_err_name(now));
+		ft_again(&r->fab, deadline);
+	}
+	call_init(&f->calls[f->cnt], f->cnt, resp_max / 2, resp_max);
+	FT_RET(call_try(r, &f->calls[f->cnt++], len, 0), 0);
+	check_refused(r, cause, 1);
+}
+
+static void flood_finish(struct rpc *r, struct flood *f)
+{
+	for (unsigned i = 0; i < f->cnt; i++)
+		call_finish(r, &f->calls[i]);
+}
+
+/* Credit: large responses of a callee that serves nothing. Space: its receive buffer is full. */
+static void run_shortage(struct ft *ft)
+{
+	static struct flood flood;
+	int cause = ft->test->arg;
+	size_t len = LEAST, resp_max = 0;
+	struct fi_copyrpc_limits limits;
+	unsigned total;
+	struct rpc r;
+
+	begin(&r, ft);
+	if (cause == FI_COPYRPC_SHORT_CONNECTION && !r.fab.av)
+		ft_notrun("the endpoint is connected");
+	if (ft->rank == 0) {
+		flood.cnt = 0;
+		if (cause != FI_COPYRPC_SHORT_CONNECTION) {
+			limits = connect_peer(&r);
+			if (cause == FI_COPYRPC_SHORT_CREDIT)
+				resp_max = limits.max_response;
+			else
+				len = limits.max_request < 4000 ? limits.max_request : 4000;
+		} else {
+			len = 32000;
+		}
+		check_refused(&r, cause, 0);
+		flood_fill(&r, &flood, len, resp_max);
+		FT_RET(shortage(&r, len, resp_max), cause);
+		check_refused(&r, cause, 1);
+		total = flood.cnt + 1;
+		ft_tell(ft, 1, &total, sizeof(total));
+		flood_goes_on(&r, &flood, cause, len, resp_max);
+		flood_finish(&r, &flood);
+	} else {
+		ft_hear(ft, 0, &total, sizeof(total));
+		serve_until(&r, total);
+	}
+	end(&r);
+}
+
+/* Messages that found no space wait to be sent, and calls do not overtake them. */
+static void run_shortage_queue(struct ft *ft)
+{
+	enum { MOST = 2000, LEN = 1000 };
+	static struct ft_op *ops[MOST];
+	static struct flood flood;
+	uint8_t *buf = calloc(1, LEN);
+	unsigned cnt = 0;
+	struct rpc r;
+
+	begin(&r, ft);
+	if (ft->rank == 0) {
+		flood.cnt = 0;
+		connect_peer(&r);
+		while (shortage(&r, LEAST, 8) != FI_COPYRPC_SHORT_QUEUE) {
+			FT_CHECK(cnt < MOST, "%u messages do not fill the connection", cnt);
+			ops[cnt] = ft_op_new(&r.fab, FT_ONE);
+			FT_OK(ft_send(&r.fab, FT_PLAIN,
+				      &(struct ft_msg){
+					      .buf = buf, .len = LEN, .rank = 1, .op = ops[cnt] }));
+			cnt++;
+		}
+		call_init(&flood.calls[0], 0, 4, 8);
+		FT_RET(call_try(&r, &flood.calls[0], LEAST, 0), -FI_EAGAIN);
+		ft_buf_free(flood.calls[0].resp);
+		check_refused(&r, FI_COPYRPC_SHORT_QUEUE, 1);
+		ft_tell(ft, 1, &cnt, sizeof(cnt));
+		flood_goes_on(&r, &flood, FI_COPYRPC_SHORT_QUEUE, LEAST, 8);
+		flood_finish(&r, &flood);
+		for (unsigned i = 0; i < cnt; i++)
+			ft_wait_good(&r.fab, ops[i]);
+	} else {
+		ft_hear(ft, 0, &cnt, sizeof(cnt));
+		for (unsigned i = 0; i < cnt; i++)
+			ft_wait_good(&r.fab, ft_recv_post(&r.fab, false, 0, buf, LEN));
+		serve_until(&r, 1);
+	}
+	end(&r);
+	free(buf);
+}
+
 static void run_limits(struct ft *ft)
 {
 	enum { MOST = 500 };
@@ -473,6 +622,15 @@ static const struct ft_case cases[] = {
 		"A response beyond the maximum is -FI_EMSGSIZE, and may be sent again."),
 	FT_CASE("limits", run_limits, "fi_copyrpc_query and fi_copyrpc_room keep their word."),
 	FT_CASE("flood", run_flood, "-FI_EAGAIN when there is no credit; nothing is lost."),
+	FT_CASE("shortage-credit", run_shortage, "Without credit for a response a call says so.",
+		.arg = FI_COPYRPC_SHORT_CREDIT),
+	FT_CASE("shortage-space", run_shortage, "Without space at the callee a call says so.",
+		.arg = FI_COPYRPC_SHORT_SPACE),
+	FT_CASE("shortage-connection", run_shortage,
+		"Calls wait for a connection up to a limit, and say so beyond it.",
+		.arg = FI_COPYRPC_SHORT_CONNECTION),
+	FT_CASE("shortage-queue", run_shortage_queue,
+		"A call behind messages that wait to be sent says so."),
 	FT_CASE("retain", run_retain,
 		"A retained response stays where it arrived until it is released."),
 	FT_CASE("cancel", run_cancel, "A cancelled call ends once."),

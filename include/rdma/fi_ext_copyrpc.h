@@ -72,6 +72,17 @@ struct fi_copyrpc_limits {
 	size_t max_response; /* largest maximum response size */
 };
 
+/** Causes of -FI_EAGAIN from a call. Later versions may append causes. */
+enum fi_copyrpc_shortage {
+	FI_COPYRPC_SHORT_NONE,       /* none: the call is accepted */
+	FI_COPYRPC_SHORT_CONNECTION, /* too many calls wait for connections */
+	FI_COPYRPC_SHORT_CREDIT,     /* credit for the response */
+	FI_COPYRPC_SHORT_SPACE,      /* space in the receive buffer of the callee */
+	FI_COPYRPC_SHORT_QUEUE,      /* earlier transfers to the callee wait to be sent */
+	FI_COPYRPC_SHORT_MEMORY,     /* memory */
+	FI_COPYRPC_SHORT_CNT,
+};
+
 /**
  * Operations of the extension. Constant, owned by the provider, valid until the domain is closed.
  * Later versions only append members: see FI_COPYRPC_OPS_HAS.
@@ -92,9 +103,11 @@ struct fi_copyrpc_ops {
 	int (*flush)(struct fid_ep *ep, fi_addr_t dest_addr);
 	int (*query)(struct fid_ep *ep, fi_addr_t dest_addr, struct fi_copyrpc_limits *limits);
 	ssize_t (*room)(struct fid_ep *ep, fi_addr_t dest_addr, size_t len, size_t resp_len);
+	int (*shortage)(struct fid_ep *ep, fi_addr_t dest_addr, size_t len, size_t resp_len);
+	int (*refused)(struct fid_ep *ep, uint64_t *counts, size_t count);
 };
 
-/** True if the provider that is loaded has this member. All members above are always present. */
+/** True if the provider that is loaded has this member. All members up to room are present. */
 #define FI_COPYRPC_OPS_HAS(ops, member)                                                            \
 	((ops)->size >= offsetof(struct fi_copyrpc_ops, member) + sizeof((ops)->member))
 
@@ -214,6 +227,30 @@ static inline ssize_t fi_copyrpc_room(const struct fi_copyrpc_ops *ops, struct f
 				      fi_addr_t dest_addr, size_t len, size_t resp_len)
 {
 	return ops->room(ep, dest_addr, len, resp_len);
+}
+
+/**
+ * Returns the enum fi_copyrpc_shortage because of which a call with `len` bytes and a maximum
+ * response size of `resp_len` would return -FI_EAGAIN now, -FI_EINVAL, -FI_EMSGSIZE, or -FI_ENOSYS
+ * if the provider is too old. Does not start to connect.
+ */
+static inline int fi_copyrpc_shortage(const struct fi_copyrpc_ops *ops, struct fid_ep *ep,
+				      fi_addr_t dest_addr, size_t len, size_t resp_len)
+{
+	if (!FI_COPYRPC_OPS_HAS(ops, shortage))
+		return -FI_ENOSYS;
+	return ops->shortage(ep, dest_addr, len, resp_len);
+}
+
+/**
+ * Stores how many calls of the endpoint returned -FI_EAGAIN: counts[cause] for each enum
+ * fi_copyrpc_shortage below `count`, which is usually FI_COPYRPC_SHORT_CNT. Returns 0, or
+ * -FI_ENOSYS if the provider is too old.
+ */
+static inline int fi_copyrpc_refused(const struct fi_copyrpc_ops *ops, struct fid_ep *ep,
+				     uint64_t *counts, size_t count)
+{
+	return FI_COPYRPC_OPS_HAS(ops, refused) ? ops->refused(ep, counts, count) : -FI_ENOSYS;
 }
 
 #ifdef __cplusplus

@@ -137,6 +137,17 @@ static void fake_await(struct core_chan *chan)
 	fake_await_cnt++;
 }
 
+static enum core_shortage fake_call_shortage(const struct core_chan *chan, size_t len,
+					     uint32_t resp_max)
+{
+	const struct fake_chan *fc = (const struct fake_chan *)chan;
+
+	if (fc->calls_open >= fake_engine_cfg.credit)
+		return CORE_SHORT_CREDIT;
+	return fc->other && fc->other->in_cnt >= fake_engine_cfg.room ? CORE_SHORT_SPACE
+								      : CORE_SHORT_NONE;
+}
+
 static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_t resp_max,
 		     void *context, unsigned flags)
 {
@@ -146,8 +157,9 @@ static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_
 	assert(f->ext_len + f->len <= chan->eager_max && resp_max <= chan->resp_lim);
 	if (!fc->other)
 		return 0;
-	if (fc->other->in_cnt >= fake_engine_cfg.room || fc->calls_open >= fake_engine_cfg.credit)
-		return -FI_EAGAIN;
+	if (fake_call_shortage(chan, f->len, resp_max))
+		return core_chan_refuse(chan, fake_call_shortage(chan, f->len, resp_max),
+					-FI_EAGAIN);
 	frame = fake_frame_new(FAKE_CALL, f, sizeof(f->op));
 	frame->ref.resp_max = resp_max;
 	util_idmap_alloc(&fc->calls, context, &frame->ref.call_id);
@@ -286,6 +298,7 @@ static const struct core_chan_ops fake_chan_ops = {
 	.call = fake_call,
 	.call_buf = core_chan_call_framed,
 	.call_room = fake_call_room,
+	.call_shortage = fake_call_shortage,
 	.reply = fake_reply,
 	.reply_release = core_chan_reply_release,
 	.retain = fake_keep,

@@ -230,6 +230,61 @@ Test(ring_call, the_header_has_id_maximum_response_size_and_word)
 	ring_pair_fini(&pair);
 }
 
+static enum core_shortage shortage(size_t len, uint32_t resp_max)
+{
+	return a->conn.eng.chan.ops->call_shortage(&a->conn.eng.chan, len, resp_max);
+}
+
+Test(ring_call, the_shortage_of_a_refused_call_is_credit_or_space)
+{
+	static const struct {
+		size_t len;
+		uint32_t resp_max;
+		enum core_shortage shortage;
+	} rows[] = { { 8, 150, CORE_SHORT_CREDIT }, { 500, 0, CORE_SHORT_SPACE } };
+
+	for (unsigned row = 0; row < 2; row++) {
+		for (unsigned flags = 0; flags <= CORE_SEND_MORE; flags += CORE_SEND_MORE) {
+			int ret, cnt = 0;
+
+			start(true, 0);
+			cr_assert_eq(shortage(rows[row].len, rows[row].resp_max), CORE_SHORT_NONE);
+			while (!(ret = call(rows[row].len, rows[row].resp_max, flags)))
+				cnt++;
+			cr_assert_eq(ret, -FI_EAGAIN);
+			cr_assert_gt(cnt, 0);
+			cr_assert_eq(a->conn.eng.chan.shortage, rows[row].shortage, "row %u", row);
+			cr_assert_eq(shortage(rows[row].len, rows[row].resp_max),
+				     rows[row].shortage);
+			progress();
+			reply_all();
+			cr_assert_eq(shortage(rows[row].len, rows[row].resp_max), CORE_SHORT_NONE);
+			cr_assert_eq(call(rows[row].len, rows[row].resp_max, flags), 0);
+			ring_pair_fini(&pair);
+		}
+	}
+}
+
+Test(ring_call, a_full_ring_behind_a_full_send_queue_is_a_shortage_of_the_queue)
+{
+	int ret;
+
+	start(false, 0);
+	a->dev.sq_len = 0;
+	while (!(ret = call(500, 0, 0)))
+		;
+	cr_assert_eq(ret, -FI_EAGAIN);
+	cr_assert_gt(a->conn.tx.post_cnt, 0);
+	cr_assert_eq(a->conn.eng.chan.shortage, CORE_SHORT_QUEUE);
+	cr_assert_eq(shortage(500, 0), CORE_SHORT_QUEUE);
+	a->dev.sq_len = 1000;
+	progress();
+	cr_assert_eq(shortage(500, 0), CORE_SHORT_SPACE, "sent, and retained by the peer");
+	reply_all();
+	cr_assert_eq(shortage(500, 0), CORE_SHORT_NONE);
+	ring_pair_fini(&pair);
+}
+
 Test(ring_call, a_retained_response_stays_and_keeps_its_ring_bytes)
 {
 	uint64_t consumer;

@@ -134,6 +134,17 @@ struct core_exposure {
 	void *engine;
 };
 
+/** Causes of -FI_EAGAIN from a call. */
+enum core_shortage {
+	CORE_SHORT_NONE,
+	CORE_SHORT_CONNECTION, /* the peer is not connected, and no more calls may wait for that */
+	CORE_SHORT_CREDIT,     /* the peer grants no space for the response */
+	CORE_SHORT_SPACE,      /* the peer has not released enough of the bytes sent to it */
+	CORE_SHORT_QUEUE,      /* operations of this end wait to be sent */
+	CORE_SHORT_MEMORY,     /* no memory, or no free id of a call */
+	CORE_SHORT_CNT,
+};
+
 struct core_chan {
 	const struct core_chan_ops *ops;
 	struct core_peer *peer; /* set by core when the channel comes up */
@@ -157,7 +168,15 @@ struct core_chan {
 	 */
 	const uint64_t *posted;
 	uint64_t awaited;
+	enum core_shortage shortage; /* cause of the last -FI_EAGAIN from call or call_buf */
 };
+
+/** Records the cause of `err`, an error of a call. Returns `err`. */
+static inline int core_chan_refuse(struct core_chan *chan, enum core_shortage shortage, int err)
+{
+	chan->shortage = shortage != CORE_SHORT_NONE ? shortage : CORE_SHORT_MEMORY;
+	return err;
+}
 
 struct core_chan_ops {
 	/*
@@ -173,7 +192,7 @@ struct core_chan_ops {
 			const void *buf, size_t len);
 	/*
 	 * Sends a call. Its response or failure comes by on_reply with `context`, which is not
-	 * NULL.
+	 * NULL. Sets chan->shortage before it returns -FI_EAGAIN.
 	 */
 	int (*call)(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max,
 		    void *context, unsigned flags);
@@ -184,6 +203,9 @@ struct core_chan_ops {
 	 * Returns a lower bound of the calls of `len` bytes (with extension) that are accepted now.
 	 */
 	size_t (*call_room)(struct core_chan *chan, size_t len, uint32_t resp_max);
+	/* Returns the shortage because of which such a call would be refused now. */
+	enum core_shortage (*call_shortage)(const struct core_chan *chan, size_t len,
+					    uint32_t resp_max);
 	/*
 	 * Sends the response, `len` bytes in all, once per call. Returns 0, or -FI_EMSGSIZE if a
 	 * user's response is longer than resp_max. Its room was reserved by the call.

@@ -57,6 +57,7 @@ struct core_rpc {
 	uint32_t idle;              /* consecutive takes that found nothing (ofi/) */
 	/* the user takes requests: arrivals wake threads that sleep on the receive queue */
 	bool listens;
+	uint64_t refused[CORE_SHORT_CNT]; /* calls that returned -FI_EAGAIN, by cause */
 };
 
 /** Objects in a chunk of a pool. */

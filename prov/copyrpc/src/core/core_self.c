@@ -65,11 +65,11 @@ static int core_self_call(struct core_chan *chan, const struct core_frame *frame
 	int ret;
 
 	if (!data)
-		return -FI_EAGAIN;
+		return core_chan_refuse(chan, CORE_SHORT_MEMORY, -FI_EAGAIN);
 	ret = util_idmap_alloc(&core_self_of(chan)->calls, context, &ref.call_id);
 	if (ret) {
 		free(data);
-		return ret;
+		return core_chan_refuse(chan, CORE_SHORT_MEMORY, ret);
 	}
 	return core_self_verdict(core_upcall_table.on_call(chan, ref, data,
 							   (uint32_t)(sizeof(frame->op) +
@@ -81,6 +81,14 @@ static int core_self_call(struct core_chan *chan, const struct core_frame *frame
 static size_t core_self_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
 {
 	return UTIL_IDMAP_MAX - core_self_of(chan)->calls.used_cnt;
+}
+
+static enum core_shortage core_self_call_shortage(const struct core_chan *chan, size_t len,
+						  uint32_t resp_max)
+{
+	const struct core_self *self = (const struct core_self *)chan;
+
+	return self->calls.used_cnt < UTIL_IDMAP_MAX ? CORE_SHORT_NONE : CORE_SHORT_MEMORY;
 }
 
 static void core_self_respond(struct core_self *self, struct core_call_ref ref, const void *data,
@@ -190,6 +198,7 @@ static const struct core_chan_ops core_self_ops = {
 	.call = core_self_call,
 	.call_buf = core_chan_call_framed,
 	.call_room = core_self_call_room,
+	.call_shortage = core_self_call_shortage,
 	.reply = core_self_reply,
 	.reply_release = core_chan_reply_release,
 	.retain = core_self_retain,

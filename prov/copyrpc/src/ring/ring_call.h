@@ -12,6 +12,7 @@
 
 #include "ring/ring_rx.h"
 #include "ring/ring_send.h"
+#include "ring/ring_transport.h"
 
 #define RING_CALL_WORD_LEN 4u /* Bytes of the operation word, the first of a call's payload */
 
@@ -81,6 +82,28 @@ UTIL_INLINE bool ring_call_single(const struct dev_link_ops *dev, const struct r
 	return true;
 }
 
+/** Returns the most bytes that a call of `span` bytes moves: it may end the open batch. */
+static inline uint64_t ring_call_move_max(const struct ring_tx *tx, uint64_t span)
+{
+	return ring_move(tx->flow.producer, WIRE_META_LEN + span, tx->len);
+}
+
+/**
+ * Returns the shortage because of which a call of `span` bytes would be refused now. Assumes that
+ * the call takes a batch of its own.
+ */
+static inline enum core_shortage ring_call_shortage(const struct ring_conn *conn, uint64_t span,
+						    uint32_t resp_max)
+{
+	const struct ring_tx *tx = &conn->tx;
+
+	if (tx->credit < wire_reservation(resp_max))
+		return CORE_SHORT_CREDIT;
+	if (ring_flow_admits(&tx->flow, ring_call_move_max(tx, span)))
+		return CORE_SHORT_NONE;
+	return tx->post_cnt ? CORE_SHORT_QUEUE : CORE_SHORT_SPACE;
+}
+
 /** Sends a call in the general case. */
 UTIL_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				  struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
@@ -97,10 +120,10 @@ UTIL_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct r
 	ring_flush_end_packet(dev, cfg, conn, span);
 	if (UTIL_UNLIKELY(tx->credit < resp_span + WIRE_META_LEN) ||
 	    UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
-		return -FI_EAGAIN;
+		return ring_transport_refuse_cold(conn, span, resp_max, -FI_EAGAIN);
 	ret = util_idmap_alloc(&conn->calls, context, &id);
 	if (UTIL_UNLIKELY(ret))
-		return ret;
+		return ring_transport_refuse_cold(conn, span, resp_max, ret);
 	ring_tx_reserve(dev, conn, span);
 	ring_call_write(tx, id, op, buf, len, resp_span, span);
 	ring_flush_by_policy(dev, cfg, conn, flags);
@@ -124,10 +147,10 @@ UTIL_INLINE int ring_call_frame(const struct dev_link_ops *dev, const struct rin
 		return conn->eng.err;
 	ring_flush_end_packet(dev, cfg, conn, span);
 	if (tx->credit < reserve || !ring_tx_admit(dev, conn, span))
-		return -FI_EAGAIN;
+		return ring_transport_refuse_cold(conn, span, resp_max, -FI_EAGAIN);
 	ret = util_idmap_alloc(&conn->calls, context, &hdr.call_id);
 	if (ret)
-		return ret;
+		return ring_transport_refuse_cold(conn, span, resp_max, ret);
 	hdr.piggyback = wire_msg_span(resp_max) / WIRE_ALIGN;
 	hdr.len = len;
 	memmove((uint8_t *)out.ext + sizeof(out.op), frame->ext, frame->ext_len);
@@ -152,7 +175,7 @@ static inline size_t ring_call_room(const struct ring_conn *conn, size_t len, ui
 	int64_t room = (int64_t)(ring_flow_limit(&tx->flow) - tx->flow.producer);
 	uint64_t by_room;
 
-	if (conn->eng.err || room < 0 || !ring_flow_admits(&tx->flow, ring_tx_move(tx, span)))
+	if (conn->eng.err || room < 0 || !ring_flow_admits(&tx->flow, ring_call_move_max(tx, span)))
 		return 0;
 	if (ring_must_wrap(tx->flow.producer, (uint64_t)room + WIRE_META_LEN, tx->len))
 		room -= span + 2 * WIRE_META_LEN;

@@ -151,6 +151,7 @@ static const struct core_chan_ops ring_this_chan_ops = {
 	.call = ring_this_call,
 	.call_buf = ring_this_call_buf,
 	.call_room = ring_transport_call_room,
+	.call_shortage = ring_transport_call_shortage,
 	.reply = ring_this_reply,
 	.reply_release = ring_this_reply_release,
 	.retain = ring_rx_keep,

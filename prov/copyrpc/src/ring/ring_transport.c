@@ -53,3 +53,16 @@ size_t ring_transport_call_room(struct core_chan *chan, size_t len, uint32_t res
 {
 	return ring_call_room(ring_conn_of(chan), len, resp_max);
 }
+
+enum core_shortage ring_transport_call_shortage(const struct core_chan *chan, size_t len,
+						uint32_t resp_max)
+{
+	return ring_call_shortage((const struct ring_conn *)chan,
+				  wire_msg_span(RING_CALL_WORD_LEN + (uint32_t)len), resp_max);
+}
+
+__attribute__((cold)) int ring_transport_refuse_cold(struct ring_conn *conn, uint64_t span,
+						     uint32_t resp_max, int err)
+{
+	return core_chan_refuse(&conn->eng.chan, ring_call_shortage(conn, span, resp_max), err);
+}

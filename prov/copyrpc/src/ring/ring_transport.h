@@ -62,6 +62,11 @@ int ring_transport_arm(struct eng_transport *transport);
 void ring_transport_disarm(struct eng_transport *transport);
 /** Implements core_chan_ops.call_room. */
 size_t ring_transport_call_room(struct core_chan *chan, size_t len, uint32_t resp_max);
+/** Implements core_chan_ops.call_shortage. */
+enum core_shortage ring_transport_call_shortage(const struct core_chan *chan, size_t len,
+						uint32_t resp_max);
+/** Records why a call of `span` bytes was refused with `err`. Returns `err`. */
+int ring_transport_refuse_cold(struct ring_conn *conn, uint64_t span, uint32_t resp_max, int err);
 
 int ring_life_attach(struct eng_conn *conn);
 bool ring_life_has_received(const struct eng_conn *conn);

@@ -115,6 +115,88 @@ Test(core_rpc_call, without_credit_a_call_is_refused_and_changes_nothing)
 	cr_assert_eq(call(1, "b", 1, 10, &ctx[1], 0), 0);
 }
 
+static void assert_refused(enum core_shortage shortage, uint64_t cnt)
+{
+	for (int i = 0; i < CORE_SHORT_CNT; i++)
+		cr_assert_eq(nodes[0].ep.rpc.refused[i], i == (int)shortage ? cnt : 0, "%d", i);
+}
+
+Test(core_rpc_call, a_call_refused_for_lack_of_credit_is_counted_as_such)
+{
+	connect_both();
+	fake_engine_cfg.credit = 1;
+	cr_assert_eq(core_rpc_shortage(&nodes[0].ep, 1, 1, 10), CORE_SHORT_NONE);
+	cr_assert_eq(call(1, "a", 1, 10, &ctx[0], 0), 0);
+	assert_refused(CORE_SHORT_NONE, 0);
+	cr_assert_eq(core_rpc_shortage(&nodes[0].ep, 1, 1, 10), CORE_SHORT_CREDIT);
+	assert_refused(CORE_SHORT_NONE, 0);
+	cr_assert_eq(call(1, "b", 1, 10, &ctx[1], 0), -FI_EAGAIN);
+	cr_assert_eq(call(1, "b", 1, 10, &ctx[1], 0), -FI_EAGAIN);
+	assert_refused(CORE_SHORT_CREDIT, 2);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(reply_to(node_take(&nodes[1]), "", 0), 0);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(core_rpc_shortage(&nodes[0].ep, 1, 1, 10), CORE_SHORT_NONE);
+	cr_assert_eq(call(1, "b", 1, 10, &ctx[1], 0), 0);
+	assert_refused(CORE_SHORT_CREDIT, 2);
+}
+
+Test(core_rpc_call, a_call_refused_for_lack_of_space_is_counted_as_such)
+{
+	connect_both();
+	fake_engine_cfg.room = 1;
+	cr_assert_eq(call(1, "a", 1, 10, &ctx[0], 0), 0);
+	cr_assert_eq(core_rpc_shortage(&nodes[0].ep, 1, 1, 10), CORE_SHORT_SPACE);
+	cr_assert_eq(call(1, "b", 1, 10, &ctx[1], 0), -FI_EAGAIN);
+	assert_refused(CORE_SHORT_SPACE, 1);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(core_rpc_shortage(&nodes[0].ep, 1, 1, 10), CORE_SHORT_NONE);
+}
+
+/* A queued operation goes first: the call is refused although the channel would accept it. */
+Test(core_rpc_call, a_call_refused_behind_queued_operations_is_counted_as_such)
+{
+	struct util_list waiting;
+
+	connect_both();
+	util_list_init(&waiting);
+	util_list_push_back(&nodes[0].ep.peers[1]->tx_queue, &waiting);
+	cr_assert_eq(core_rpc_shortage(&nodes[0].ep, 1, 1, 10), CORE_SHORT_QUEUE);
+	core_peer_set_eager(nodes[0].ep.peers[1]);
+	cr_assert_eq(call(1, "a", 1, 10, &ctx[0], 0), -FI_EAGAIN);
+	assert_refused(CORE_SHORT_QUEUE, 1);
+	util_list_remove(&waiting);
+	core_peer_set_eager(nodes[0].ep.peers[1]);
+	cr_assert_eq(core_rpc_shortage(&nodes[0].ep, 1, 1, 10), CORE_SHORT_NONE);
+	cr_assert_eq(call(1, "a", 1, 10, &ctx[0], 0), 0);
+}
+
+Test(core_rpc_call, calls_that_wait_for_a_connection_are_bounded_by_their_bytes)
+{
+	size_t len = CORE_RPC_QUEUE_BYTES / 4;
+	uint8_t *buf = calloc(1, len);
+
+	fake_engine_cfg.lazy_up = 1000000;
+	for (int i = 0; i < 4; i++) {
+		cr_assert_eq(core_rpc_shortage(&nodes[0].ep, 1, len, 10), CORE_SHORT_NONE);
+		cr_assert_eq(call(1, buf, len, 10, &ctx[i], 0), 0);
+	}
+	cr_assert_eq(core_rpc_shortage(&nodes[0].ep, 1, 1, 10), CORE_SHORT_CONNECTION);
+	cr_assert_eq(core_rpc_shortage(&nodes[0].ep, 1, 0, 10), CORE_SHORT_NONE);
+	cr_assert_eq(call(1, buf, 1, 10, &ctx[4], 0), -FI_EAGAIN);
+	assert_refused(CORE_SHORT_CONNECTION, 1);
+	free(buf);
+}
+
+Test(core_rpc_call, the_shortage_of_an_impossible_call_is_an_error)
+{
+	connect_both();
+	cr_assert_eq(core_rpc_shortage(&nodes[0].ep, 9, 1, 10), -FI_EINVAL);
+	cr_assert_eq(core_rpc_shortage(&nodes[0].ep, 1, 4097, 10), -FI_EMSGSIZE);
+	cr_assert_eq(core_rpc_shortage(&nodes[0].ep, 1, 1, 4097), -FI_EMSGSIZE);
+	assert_refused(CORE_SHORT_NONE, 0);
+}
+
 Test(core_rpc_call, calls_beyond_the_limits_are_refused_as_too_long)
 {
 	static uint8_t big[5000];

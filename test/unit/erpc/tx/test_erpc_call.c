@@ -115,3 +115,58 @@ Test(erpc_call, refused_calls_cost_nothing_and_replies_return_the_grant)
 	erpc_pair_check(&p);
 	erpc_pair_fini(&p);
 }
+
+static enum core_shortage shortage(const struct pair_end *e)
+{
+	return erpc_call_shortage(&e->s->conn.chan, e->len_exact, PAIR_RESP_MAX);
+}
+
+/** Fills the session with calls of `len` bytes and returns the cause of the refusal. */
+static enum core_shortage fill_with(struct pair_end *e, uint32_t len)
+{
+	e->len_max = e->len_exact = len;
+	cr_assert_eq(shortage(e), CORE_SHORT_NONE);
+	fill(e);
+	cr_assert_eq(e->s->conn.chan.shortage, shortage(e));
+	return shortage(e);
+}
+
+Test(erpc_call, the_shortage_of_a_refused_call_is_credit_or_space)
+{
+	struct pair_end *e = &p.end[0];
+	uint64_t taken;
+
+	erpc_pair_start(&p, rng_env("COPYRPC_TEST_SEED", 9), PAIR_MTU);
+	cr_expect_eq(fill_with(e, 2 * PAIR_MTU), CORE_SHORT_SPACE);
+	erpc_pair_settle(&p);
+	cr_expect_eq(shortage(e), CORE_SHORT_NONE);
+	taken = e->s->send.grant_left - 3 * erpc_call_cost(PAIR_RESP_MAX);
+	e->s->send.grant_left -= taken;
+	cr_expect_eq(fill_with(e, 8), CORE_SHORT_CREDIT);
+	e->s->send.grant_left += taken;
+	erpc_pair_settle(&p);
+	cr_expect_eq(shortage(e), CORE_SHORT_NONE);
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}
+
+/* Slots that are in use because the device accepts no packets. */
+Test(erpc_call, without_slots_behind_a_full_device_the_queue_is_short)
+{
+	struct pair_end *e = &p.end[0];
+	unsigned cnt;
+
+	erpc_pair_start(&p, rng_env("COPYRPC_TEST_SEED", 10), PAIR_MTU);
+	cnt = e->ep->out.cnt;
+	e->ep->out.cnt = ERPC_BURST;
+	cr_expect_eq(shortage(e), CORE_SHORT_NONE, "there are slots");
+	e->ep->out.cnt = cnt;
+	cr_expect_eq(fill_with(e, 2 * PAIR_MTU), CORE_SHORT_SPACE);
+	cnt = e->ep->out.cnt;
+	e->ep->out.cnt = ERPC_BURST;
+	cr_expect_eq(shortage(e), CORE_SHORT_QUEUE);
+	e->ep->out.cnt = cnt;
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}

@@ -69,6 +69,45 @@ Test(cpr_rpc, the_table_is_opened_by_its_name_only)
 	cr_assert(FI_COPYRPC_OPS_HAS(rpc, room));
 }
 
+Test(cpr_rpc, refused_calls_are_counted_by_their_shortage)
+{
+	uint64_t counts[FI_COPYRPC_SHORT_CNT + 1];
+	struct fi_copyrpc_limits limits;
+	int made = 0;
+
+	open_plain();
+	while (fi_copyrpc_query(rpc, p.ep[0], p.addr[1], &limits) == -FI_EAGAIN)
+		ofi_pair_progress(&p);
+	cr_assert_eq(fi_copyrpc_shortage(rpc, p.ep[0], p.addr[1], 4, 40), FI_COPYRPC_SHORT_NONE);
+	while (!fi_copyrpc_call(rpc, p.ep[0], "what", 4, resp, 40, p.addr[1], &ctx, FI_MORE))
+		made++;
+	cr_assert_gt(made, 10);
+	cr_assert_eq(fi_copyrpc_shortage(rpc, p.ep[0], p.addr[1], 4, 40), FI_COPYRPC_SHORT_CREDIT);
+	cr_assert_eq(fi_copyrpc_shortage(rpc, p.ep[0], 77, 4, 40), -FI_EINVAL);
+	memset(counts, 0xFF, sizeof(counts));
+	cr_assert_eq(fi_copyrpc_refused(rpc, p.ep[0], counts, FI_COPYRPC_SHORT_CNT + 1), 0);
+	for (int i = 0; i <= FI_COPYRPC_SHORT_CNT; i++)
+		cr_assert_eq(counts[i], i == FI_COPYRPC_SHORT_CREDIT, "cause %d", i);
+	counts[FI_COPYRPC_SHORT_CREDIT] = 7;
+	cr_assert_eq(fi_copyrpc_refused(rpc, p.ep[0], counts, FI_COPYRPC_SHORT_CREDIT), 0);
+	cr_assert_eq(counts[FI_COPYRPC_SHORT_CREDIT], 7, "beyond the count nothing is written");
+}
+
+/* A program compiled with this header and run with the table of an earlier version. */
+Test(cpr_rpc, a_table_without_the_newer_operations_is_recognized)
+{
+	struct fi_copyrpc_ops old;
+	uint64_t count = 5;
+
+	open_plain();
+	old = *rpc;
+	old.size = offsetof(struct fi_copyrpc_ops, shortage);
+	cr_assert(FI_COPYRPC_OPS_HAS(&old, room));
+	cr_assert_eq(fi_copyrpc_shortage(&old, p.ep[0], p.addr[1], 4, 4), -FI_ENOSYS);
+	cr_assert_eq(fi_copyrpc_refused(&old, p.ep[0], &count, 1), -FI_ENOSYS);
+	cr_assert_eq(count, 5);
+}
+
 Test(cpr_rpc, a_response_arrives_as_a_completion)
 {
 	struct fi_cq_tagged_entry entry;

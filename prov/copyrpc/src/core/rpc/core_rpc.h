@@ -111,6 +111,11 @@ int core_rpc_limits(struct core_ep *ep, fi_addr_t dest, size_t *request, size_t 
  * core_rpc_limits.
  */
 ssize_t core_rpc_room(struct core_ep *ep, fi_addr_t dest, size_t len, size_t resp_max);
+/**
+ * Returns the cause, an enum core_shortage, because of which a call of this size would return
+ * -FI_EAGAIN now, CORE_SHORT_NONE if it would not, -FI_EINVAL or -FI_EMSGSIZE. Starts nothing.
+ */
+int core_rpc_shortage(struct core_ep *ep, fi_addr_t dest, size_t len, size_t resp_max);
 /** Sends all batches to `dest`, or to all peers with FI_ADDR_UNSPEC. Returns 0 or -FI_EINVAL. */
 int core_rpc_flush(struct core_ep *ep, fi_addr_t dest);
 

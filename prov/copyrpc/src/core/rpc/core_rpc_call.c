@@ -184,6 +184,20 @@ const struct core_op_ops core_rpc_op_ops = {
 	.fail = core_rpc_call_fail,
 };
 
+/** Counts a call that is refused. Returns -FI_EAGAIN. */
+static ssize_t core_rpc_refuse(struct core_ep *ep, enum core_shortage shortage)
+{
+	ep->rpc.refused[shortage]++;
+	return -FI_EAGAIN;
+}
+
+/** Returns true if a call of `len` bytes may wait for a connection. */
+static bool core_rpc_may_queue(const struct core_ep *ep, size_t len)
+{
+	return len <= CORE_RPC_QUEUE_BYTES - ep->rpc.queue_bytes &&
+	       ep->tx_queued < CORE_OP_QUEUE_MAX;
+}
+
 /** Queues a call until the peer is connected. fi_close does not wait for it. */
 static ssize_t core_rpc_queue(struct core_peer *peer, const struct core_rpc_request *request)
 {
@@ -192,13 +206,13 @@ static ssize_t core_rpc_queue(struct core_peer *peer, const struct core_rpc_requ
 	uint8_t *copy;
 	int ret;
 
-	if (request->len > CORE_RPC_QUEUE_BYTES - ep->rpc.queue_bytes)
-		return -FI_EAGAIN;
+	if (!core_rpc_may_queue(ep, request->len))
+		return core_rpc_refuse(ep, CORE_SHORT_CONNECTION);
 	copy = malloc(request->len + 1);
 	call = copy ? util_pool_alloc(&ep->rpc.calls) : NULL;
 	if (!call) {
 		free(copy);
-		return -FI_EAGAIN;
+		return core_rpc_refuse(ep, CORE_SHORT_MEMORY);
 	}
 	util_iov_gather(copy, request->iov, request->iov_cnt, 0, request->len);
 	core_rpc_call_init(call, request->resp, request->resp_max, request->context,
@@ -221,8 +235,10 @@ static ssize_t core_rpc_queue(struct core_peer *peer, const struct core_rpc_requ
 
 ssize_t core_rpc_call_undo_cold(struct core_rpc_call *call, int err)
 {
+	struct core_peer *peer = call->op.peer;
+
 	core_rpc_call_end(call);
-	return err;
+	return err == -FI_EAGAIN ? core_rpc_refuse(peer->ep, peer->chan->shortage) : err;
 }
 
 static ssize_t core_rpc_post(struct core_peer *peer, const struct core_rpc_request *request)
@@ -241,10 +257,10 @@ static ssize_t core_rpc_post(struct core_peer *peer, const struct core_rpc_reque
 	if (request->len > chan->eager_max || request->resp_max > peer->rpc_resp_lim)
 		return -FI_EMSGSIZE;
 	if (!util_list_is_empty(&peer->tx_queue))
-		return -FI_EAGAIN; /* earlier operations wait for room */
+		return core_rpc_refuse(peer->ep, CORE_SHORT_QUEUE);
 	call = util_pool_alloc(&peer->ep->rpc.calls);
 	if (!call)
-		return -FI_EAGAIN;
+		return core_rpc_refuse(peer->ep, CORE_SHORT_MEMORY);
 	core_rpc_call_fill(call, peer, request->resp, request->resp_max, request->context,
 			   request->comp_flags);
 	flags = request->flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0;
@@ -375,6 +391,25 @@ ssize_t core_rpc_room(struct core_ep *ep, fi_addr_t dest, size_t len, size_t res
 	if (!util_list_is_empty(&chan->peer->tx_queue))
 		return 0;
 	return (ssize_t)chan->ops->call_room(chan, len, (uint32_t)resp_max);
+}
+
+int core_rpc_shortage(struct core_ep *ep, fi_addr_t dest, size_t len, size_t resp_max)
+{
+	struct core_peer *peer = core_peer_get(ep, dest);
+	const struct core_chan *chan;
+
+	if (!peer)
+		return -FI_EINVAL;
+	if (resp_max > CORE_RPC_RESP_MAX || len > CORE_RPC_QUEUE_BYTES)
+		return -FI_EMSGSIZE;
+	if (peer->state != CORE_PEER_UP)
+		return core_rpc_may_queue(ep, len) ? CORE_SHORT_NONE : CORE_SHORT_CONNECTION;
+	chan = peer->chan;
+	if (len > chan->eager_max || resp_max > peer->rpc_resp_lim)
+		return -FI_EMSGSIZE;
+	if (!util_list_is_empty(&peer->tx_queue))
+		return CORE_SHORT_QUEUE;
+	return (int)chan->ops->call_shortage(chan, len, (uint32_t)resp_max);
 }
 
 static void core_rpc_flush_all(const struct util_list *peers)

@@ -22,6 +22,28 @@ static inline int erpc_call_register(struct erpc_session *s, uint32_t resp_max, 
 }
 
 /**
+ * Returns the shortage because of which a call of `span` bytes would be refused now. Slots are in
+ * use until the peer acknowledges; if the device accepts no packets, it has not received them yet.
+ */
+static enum core_shortage erpc_call_short(const struct erpc_session *s, uint32_t span,
+					  uint32_t resp_max)
+{
+	if (s->send.grant_left < erpc_call_cost(resp_max))
+		return CORE_SHORT_CREDIT;
+	if (erpc_send_has_room(s, span))
+		return CORE_SHORT_NONE;
+	return s->ep->out.cnt == ERPC_BURST ? CORE_SHORT_QUEUE : CORE_SHORT_SPACE;
+}
+
+/** Records why a call was refused with `err`. */
+static __attribute__((noinline, cold)) void erpc_call_refuse_cold(struct erpc_session *s,
+								  uint32_t span, uint32_t resp_max,
+								  int err)
+{
+	core_chan_refuse(&s->conn.chan, erpc_call_short(s, span, resp_max), err);
+}
+
+/**
  * Reserves space for a call of `len` bytes and writes its header. Returns NULL and *ret on error.
  */
 static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t len,
@@ -33,15 +55,12 @@ static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t le
 	*ret = s->err;
 	if (*ret)
 		return NULL;
-	*ret = -FI_EAGAIN;
-	if (s->send.grant_left < erpc_call_cost(resp_max))
+	at = s->send.grant_left >= erpc_call_cost(resp_max) ? erpc_send_room(s, span) : NULL;
+	*ret = at ? erpc_call_register(s, resp_max, context, &id) : -FI_EAGAIN;
+	if (*ret) {
+		erpc_call_refuse_cold(s, span, resp_max, *ret);
 		return NULL;
-	at = erpc_send_room(s, span);
-	if (!at)
-		return NULL;
-	*ret = erpc_call_register(s, resp_max, context, &id);
-	if (*ret)
-		return NULL;
+	}
 	s->batch.buf->has_calls = true;
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, resp_max, sizeof(op) + len);
 	memcpy(at, &op, sizeof(op));
@@ -191,4 +210,12 @@ size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
 	early = early < slots ? early : slots;
 	cnt = early ? early + (slots - early + 1) * each : open + slots * each;
 	return cnt < by_grant ? cnt : by_grant;
+}
+
+enum core_shortage erpc_call_shortage(const struct core_chan *chan, size_t len, uint32_t resp_max)
+{
+	uint32_t body = (uint32_t)(sizeof(uint32_t) + len);
+
+	return erpc_call_short((const struct erpc_session *)chan,
+			       wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body), resp_max);
 }

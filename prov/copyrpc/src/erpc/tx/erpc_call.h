@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Calls and their grant: core_chan_ops.call, call_buf and call_room.
+ * Calls and their grant: core_chan_ops.call, call_buf, call_room and call_shortage.
  *
  * A call is a frame of the open batch, as a message (erpc_send.h), with an id that its reply
  * returns. It takes the cost of its reply from the grant until the reply arrives. Returns
@@ -19,11 +19,12 @@ static inline uint32_t erpc_call_cost(uint32_t resp_max)
 	return resp_max + ERPC_GRANT_CALL;
 }
 
-/** Implement core_chan_ops.call, call_buf, call_room. */
+/** Implement core_chan_ops.call, call_buf, call_room, call_shortage. */
 int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max,
 	      void *context, unsigned flags);
 int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
 		  uint32_t resp_max, void *context, unsigned flags);
 size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t resp_max);
+enum core_shortage erpc_call_shortage(const struct core_chan *chan, size_t len, uint32_t resp_max);
 
 #endif

@@ -127,6 +127,12 @@ static bool erpc_send_full(struct erpc_session *s)
 	return false;
 }
 
+bool erpc_send_has_room(const struct erpc_session *s, uint32_t span)
+{
+	return !s->batch.buf || erpc_send_len(s) + span <= erpc_send_max(s) ||
+	       erpc_batch_has_slot(s);
+}
+
 uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
 {
 	if (s->batch.buf && erpc_send_len(s) + span > erpc_send_max(s) && !erpc_send_full(s))

@@ -41,6 +41,9 @@ static inline uint32_t erpc_send_len(const struct erpc_session *s)
  */
 uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span);
 
+/** Returns true if erpc_send_room needs nothing but memory for `span` bytes. */
+bool erpc_send_has_room(const struct erpc_session *s, uint32_t span);
+
 /** Copies extension and user bytes. */
 static inline void erpc_send_gather(uint8_t *at, const struct core_frame *frame)
 {

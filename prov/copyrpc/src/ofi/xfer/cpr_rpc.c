@@ -22,6 +22,12 @@
 #define CPR_RPC_IDLE_TAKES  1024u /* a power of two, and a multiple of CPR_PDOM_IDLE_READS */
 
 static_assert(CORE_RPC_RETAIN == FI_COPYRPC_RETAIN, "core uses the public flag");
+static_assert((int)CORE_SHORT_CONNECTION == (int)FI_COPYRPC_SHORT_CONNECTION &&
+		      (int)CORE_SHORT_CREDIT == (int)FI_COPYRPC_SHORT_CREDIT &&
+		      (int)CORE_SHORT_SPACE == (int)FI_COPYRPC_SHORT_SPACE &&
+		      (int)CORE_SHORT_QUEUE == (int)FI_COPYRPC_SHORT_QUEUE &&
+		      (int)CORE_SHORT_MEMORY == (int)FI_COPYRPC_SHORT_MEMORY,
+	      "core uses the public causes");
 
 static inline unsigned cpr_rpc_flags(uint64_t flags)
 {
@@ -305,6 +311,32 @@ static ssize_t cpr_rpc_room(struct fid_ep *fid, fi_addr_t dest, size_t len, size
 	return ret;
 }
 
+static int cpr_rpc_shortage(struct fid_ep *fid, fi_addr_t dest, size_t len, size_t resp_len)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid);
+	int ret = cpr_rpc_enter(ep);
+
+	if (ret)
+		return ret;
+	ret = core_rpc_shortage(ep->core, dest, len, resp_len);
+	cpr_rpc_leave(ep, 0);
+	return ret;
+}
+
+static int cpr_rpc_refused(struct fid_ep *fid, uint64_t *counts, size_t cnt)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid);
+	int ret = cpr_rpc_enter(ep);
+
+	if (ret)
+		return ret;
+	memset(counts, 0, cnt * sizeof(*counts));
+	memcpy(counts, ep->core->rpc.refused,
+	       (cnt < CORE_SHORT_CNT ? cnt : CORE_SHORT_CNT) * sizeof(*counts));
+	cpr_rpc_leave(ep, 0);
+	return 0;
+}
+
 static struct fi_copyrpc_ops cpr_rpc_ops = {
 	.size = sizeof(struct fi_copyrpc_ops),
 	.call = cpr_rpc_call,
@@ -317,6 +349,8 @@ static struct fi_copyrpc_ops cpr_rpc_ops = {
 	.flush = cpr_rpc_flush,
 	.query = cpr_rpc_query,
 	.room = cpr_rpc_room,
+	.shortage = cpr_rpc_shortage,
+	.refused = cpr_rpc_refused,
 };
 
 /* Returns the table for objects of a domain. Datagram endpoints make no calls. */
