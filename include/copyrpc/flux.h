@@ -78,8 +78,8 @@ int crl_member_reply(struct crl_member *member, uint64_t handle, const void *dat
 int crl_member_poll(struct crl_member *member, struct crl_response *responses, int max);
 
 /**
- * Waits until crl_member_take or crl_member_poll may find something: spins for spin_us, then
- * sleeps. timeout_ms: at most so long; negative: without limit. Returns 0, or -ETIMEDOUT.
+ * Waits until there is something to take or to poll: spins for spin_us, then sleeps. timeout_ms:
+ * at most so long; negative: without limit. Returns 0, -ETIMEDOUT, or -EINTR after a signal.
  */
 int crl_member_wait(struct crl_member *member, int timeout_ms);
 

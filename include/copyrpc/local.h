@@ -16,7 +16,9 @@
  * function blocks except crl_client_open and the ..._wait functions.
  *
  * Functions return 0 or a count on success, or a negative errno. An object is used by one thread
- * at a time; different objects are independent. A forked child must not use the parent's objects.
+ * at a time; different objects are independent. The memory of an object is not in a forked child:
+ * the child may close its copy of an object, which changes nothing for the parent, and any other
+ * use of it ends with SIGSEGV.
  */
 #ifndef COPYRPC_LOCAL_H
 #define COPYRPC_LOCAL_H
@@ -124,8 +126,9 @@ int crl_server_take(struct crl_server *server, struct crl_request *requests, int
 int crl_server_reply(struct crl_server *server, uint64_t handle, const void *data, size_t len);
 
 /**
- * Waits until crl_server_take may find something: spins for spin_us, then sleeps. timeout_ms: at
- * most so long; negative: without limit. Returns 0, or -ETIMEDOUT.
+ * Waits until there may be something to take: spins for spin_us, then sleeps. Accepts clients and
+ * notices those that ended while it sleeps. timeout_ms: at most so long; negative: without limit.
+ * Returns 0, -ETIMEDOUT, or -EINTR after a signal.
  */
 int crl_server_wait(struct crl_server *server, int timeout_ms);
 
@@ -144,7 +147,7 @@ void crl_server_counters(const struct crl_server *server, struct crl_counters *c
 
 /**
  * Connects to the server of `name`, waiting at most timeout_ms (negative: without limit) until it
- * accepts. The server must run crl_server_take or crl_server_wait meanwhile.
+ * accepts. The server must run crl_server_take meanwhile; crl_server_wait accepts while it sleeps.
  *
  * Returns 0, -ECONNREFUSED or -ENOENT without a server, -EUSERS if max_clients are connected,
  * -EACCES if the server belongs to another user, -ETIMEDOUT, -EPROTO if the server is of another
@@ -183,8 +186,9 @@ uint32_t crl_client_pending(const struct crl_client *client);
 int crl_client_poll(struct crl_client *client, struct crl_response *responses, int max);
 
 /**
- * Waits until crl_client_poll may find something: spins for spin_us, then sleeps. timeout_ms: at
- * most so long; negative: without limit. Returns 0, or -ETIMEDOUT.
+ * Waits until there is a response or the server is gone: spins for spin_us, then sleeps.
+ * timeout_ms: at most so long; negative: without limit. Returns 0, -ETIMEDOUT, or -EINTR after a
+ * signal.
  */
 int crl_client_wait(struct crl_client *client, int timeout_ms);
 

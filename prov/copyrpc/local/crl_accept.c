@@ -48,7 +48,7 @@ static void crl_accept_close(struct crl_server *server, struct crl_peer *peer)
 {
 	if (peer->sock >= 0) {
 		epoll_ctl(server->epoll, EPOLL_CTL_DEL, peer->sock, NULL);
-		close(peer->sock);
+		crl_sock_end(peer->sock);
 	}
 	if (peer->pidfd >= 0) {
 		epoll_ctl(server->epoll, EPOLL_CTL_DEL, peer->pidfd, NULL);
@@ -57,6 +57,17 @@ static void crl_accept_close(struct crl_server *server, struct crl_peer *peer)
 	crl_mem_close_fd(&peer->mem);
 	crl_mem_free(&peer->mem);
 	peer->control = NULL;
+}
+
+void crl_accept_forget(struct crl_peer *peer)
+{
+	if (peer->control) {
+		close(peer->sock);
+		if (peer->pidfd >= 0)
+			close(peer->pidfd);
+	}
+	crl_callee_fini(&peer->callee);
+	free(peer);
 }
 
 void crl_accept_drop(struct crl_server *server, struct crl_peer *peer)
@@ -105,7 +116,7 @@ static int crl_accept_peer(struct crl_server *server, struct crl_peer *peer)
 	int ret = crl_accept_memory(server, peer);
 
 	peer->pidfd = crl_sock_pidfd(peer->sock);
-	peer->waker.fence = !server->membarrier;
+	peer->waker.fence = !crl_sleep_register();
 	if (!ret)
 		ret = crl_accept_watch(server, peer->sock, CRL_EVENT_SOCK, peer->id,
 				       peer->generation);

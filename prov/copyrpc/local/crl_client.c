@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "local/crl_caller.h"
+#include "local/crl_fork.h"
 #include "local/crl_hello.h"
 #include "local/crl_mem.h"
 #include "local/crl_sleep.h"
@@ -32,6 +33,7 @@ struct crl_client {
 	uint64_t look_ns;
 	struct crl_options options;
 	struct crl_mem mem, page, shared;
+	uint32_t process; /* crl_fork_id of the process that opened the client */
 	int sock, pidfd, epoll;
 };
 
@@ -74,9 +76,9 @@ static int crl_client_join(struct crl_client *client)
 	struct crl_page *page = client->page.base;
 
 	client->control = client->mem.base;
-	client->sleep.word = &client->control->sleep;
+	crl_sleep_init(&client->sleep, &client->control->sleep);
 	client->waker.word = &page->sleep;
-	client->waker.fence = !crl_sleep_register() || page->fence;
+	client->waker.fence = !crl_sleep_register();
 	return crl_caller_init(&client->caller, &shape, client->control + 1);
 }
 
@@ -129,6 +131,7 @@ int crl_client_open(struct crl_client **out, const char *name, int timeout_ms)
 	if (!client)
 		return -ENOMEM;
 	client->sock = client->pidfd = client->epoll = -1;
+	client->process = crl_fork_id();
 	ret = crl_client_connect(client, name, timeout_ms);
 	if (ret) {
 		crl_client_close(client);
@@ -148,7 +151,9 @@ void crl_client_close(struct crl_client *client)
 		close(client->epoll);
 	if (client->pidfd >= 0)
 		close(client->pidfd);
-	if (client->sock >= 0)
+	if (client->sock >= 0 && client->process == crl_fork_id())
+		crl_sock_end(client->sock);
+	else if (client->sock >= 0)
 		close(client->sock);
 	free(client);
 }
@@ -278,14 +283,16 @@ int crl_client_arm(struct crl_client *client)
 
 int crl_client_wait(struct crl_client *client, int timeout_ms)
 {
-	int ret;
+	struct crl_wait wait = crl_wait_begin(timeout_ms, client->options.spin_us);
+	int ret = 0;
 
 	crl_client_flush(client);
-	if (crl_wait_spin(crl_client_ready, client, client->options.spin_us) ||
-	    crl_client_arm(client))
+	if (crl_wait_spin(&wait, crl_client_ready, client))
 		return 0;
-	ret = crl_wait_sleep(client->epoll, timeout_ms);
-	crl_sleep_disarm(&client->sleep);
-	crl_client_look(client);
+	while (!ret && !crl_client_arm(client)) {
+		ret = crl_wait_sleep(&wait, client->epoll);
+		crl_sleep_disarm(&client->sleep);
+		crl_client_look(client);
+	}
 	return ret;
 }

@@ -73,7 +73,7 @@ static int crl_flux_join(struct crl_flux *flux, uint32_t index)
 
 	member->flux = flux;
 	member->index = index;
-	member->sleep.word = &member->sleep_word;
+	crl_sleep_init(&member->sleep, &member->sleep_word);
 	member->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (member->event < 0)
 		return -errno;
@@ -285,13 +285,15 @@ int crl_member_arm(struct crl_member *member)
 
 int crl_member_wait(struct crl_member *member, int timeout_ms)
 {
-	int ret;
+	struct crl_wait wait = crl_wait_begin(timeout_ms, member->flux->options.spin_us);
+	int ret = 0;
 
 	crl_member_flush(member);
-	if (crl_wait_spin(crl_member_ready, member, member->flux->options.spin_us) ||
-	    crl_member_arm(member))
+	if (crl_wait_spin(&wait, crl_member_ready, member))
 		return 0;
-	ret = crl_wait_sleep(member->event, timeout_ms);
-	crl_member_awake(member);
+	while (!ret && !crl_member_arm(member)) {
+		ret = crl_wait_sleep(&wait, member->event);
+		crl_member_awake(member);
+	}
 	return ret;
 }

@@ -39,7 +39,6 @@ struct crl_control {
 /** Page of the server. */
 struct crl_page {
 	_Atomic uint32_t sleep; /* crl_sleep.h: the server sleeps */
-	uint32_t fence;         /* 1: clients must execute a fence before they look at it */
 };
 
 static inline size_t crl_hello_bytes(const struct crl_options *options)

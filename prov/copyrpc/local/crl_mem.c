@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "local/crl_fork.h"
+
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
@@ -44,9 +46,21 @@ static int crl_mem_map(struct crl_mem *mem, int fd, size_t len, int prot)
 {
 	void *base = mmap(NULL, len, prot, MAP_SHARED, fd, 0);
 
+	int ret;
+
 	if (base == MAP_FAILED)
 		return -errno;
-	*mem = (struct crl_mem){ .base = base, .len = len, .fd = fd };
+	if (madvise(base, len, MADV_DONTFORK)) {
+		ret = -errno;
+		munmap(base, len);
+		return ret;
+	}
+	*mem = (struct crl_mem){
+		.base = base,
+		.len = len,
+		.fd = fd,
+		.process = crl_fork_id(),
+	};
 	return 0;
 }
 
@@ -103,7 +117,8 @@ void crl_mem_close_fd(struct crl_mem *mem)
 
 void crl_mem_free(struct crl_mem *mem)
 {
-	if (mem->base)
+	/* In a forked child other memory may be there by now. */
+	if (mem->base && mem->process == crl_fork_id())
 		munmap(mem->base, mem->len);
 	mem->base = NULL;
 }

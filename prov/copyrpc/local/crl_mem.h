@@ -3,19 +3,21 @@
  * Shared memory without a name: sealed memfds. Used by crl_server.c, crl_accept.c and crl_client.c.
  *
  * All pages are allocated when a memory is created, and its size is sealed: no access to it can
- * fail later.
+ * fail later. A forked child does not have the memory.
  */
 #ifndef LOCAL_CRL_MEM_H
 #define LOCAL_CRL_MEM_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /** Memory that is mapped here. */
 struct crl_mem {
 	void *base;
 	size_t len;
-	int fd; /* -1: closed, the mapping remains */
+	int fd;           /* -1: closed, the mapping remains */
+	uint32_t process; /* crl_fork_id of the process that mapped it */
 };
 
 /**
@@ -32,7 +34,7 @@ int crl_mem_attach(struct crl_mem *mem, int fd, size_t len, bool read_only);
 
 void crl_mem_close_fd(struct crl_mem *mem);
 
-/** Unmaps. May be called for a zeroed object. */
+/** Unmaps, except in a forked child. May be called for a zeroed object. */
 void crl_mem_free(struct crl_mem *mem);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "local/crl_fork.h"
 #include "local/crl_sock.h"
 
 #define CRL_SERVER_DEPTH 32u
@@ -37,9 +38,7 @@ static int crl_server_memory(struct crl_server *server)
 	if (ret)
 		return ret;
 	page = server->page.base;
-	server->membarrier = crl_sleep_register();
-	page->fence = !server->membarrier;
-	server->sleep.word = &page->sleep;
+	crl_sleep_init(&server->sleep, &page->sleep);
 	if (server->kind != CRL_DELEGATION)
 		return 0;
 	ret = crl_mem_create(&server->shared, crl_tokens_bytes(words), false);
@@ -72,6 +71,7 @@ int crl_server_open(struct crl_server **out, enum crl_kind kind, const char *nam
 	if (!server)
 		return -ENOMEM;
 	server->kind = kind;
+	server->process = crl_fork_id();
 	server->epoll = server->listener = -1;
 	ret = crl_options_check(&server->options, options, CRL_SERVER_DEPTH);
 	server->shape = crl_options_shape(&server->options);
@@ -94,19 +94,33 @@ static void crl_server_close_peers(struct crl_server *server)
 		if (!peer)
 			continue;
 		peer->callee.free_cnt = peer->callee.depth;
-		if (peer->control)
+		if (server->process != crl_fork_id())
+			crl_accept_forget(peer);
+		else if (peer->control)
 			crl_accept_drop(server, peer);
 		else
 			crl_accept_free(server, peer);
 	}
 }
 
+/* Gives the name back, unless this is a forked child's copy of the server. */
+static void crl_server_close_listener(struct crl_server *server)
+{
+	bool inherited = server->process != crl_fork_id();
+
+	if (server->name && !inherited)
+		crl_sock_unlink(server->name);
+	if (server->listener < 0)
+		return;
+	if (inherited)
+		close(server->listener);
+	else
+		crl_sock_end(server->listener);
+}
+
 void crl_server_close(struct crl_server *server)
 {
-	if (server->name)
-		crl_sock_unlink(server->name);
-	if (server->listener >= 0)
-		close(server->listener);
+	crl_server_close_listener(server);
 	crl_server_close_peers(server);
 	if (server->epoll >= 0)
 		close(server->epoll);

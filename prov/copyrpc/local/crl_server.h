@@ -37,7 +37,6 @@ struct crl_server {
 	struct crl_shape shape;
 	struct crl_tokens tokens;
 	struct crl_sleep sleep;
-	bool membarrier;
 
 	struct crl_peer **peers; /* by id */
 	uint32_t *generations;   /* by id */
@@ -50,12 +49,14 @@ struct crl_server {
 	struct crl_peer *current; /* delegation: client whose requests are being taken */
 	uint32_t budget;          /* how many of them may still be taken in a row */
 	bool sweep;               /* delegation: look at every client once */
+	uint32_t suspect;         /* delegation: takes for which each one looks at every client */
 
 	uint32_t takes; /* since the clock was read */
 	uint64_t events_ns, sweep_ns;
 	struct crl_counters counters;
 
 	struct crl_mem page, shared;
+	uint32_t process; /* crl_fork_id of the process that opened the server */
 	int epoll, listener;
 	char *name;
 };
@@ -68,6 +69,9 @@ int crl_accept_watch_listener(struct crl_server *server);
 
 /** Disconnects a client. Frees it with its last open request. */
 void crl_accept_drop(struct crl_server *server, struct crl_peer *peer);
+
+/** Closes the descriptors of a client that a forked child has, and frees the child's copy of it. */
+void crl_accept_forget(struct crl_peer *peer);
 
 /** Frees a client that is gone and has no open request. */
 void crl_accept_free(struct crl_server *server, struct crl_peer *peer);

@@ -91,6 +91,12 @@ int crl_sock_listen(const char *name)
 	return ret;
 }
 
+void crl_sock_end(int sock)
+{
+	shutdown(sock, SHUT_RDWR);
+	close(sock);
+}
+
 void crl_sock_unlink(const char *name)
 {
 	if (*name == '/')

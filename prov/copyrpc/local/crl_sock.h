@@ -14,6 +14,9 @@
 /** Creates the listening socket of `name`. Returns a descriptor or a negative errno. */
 int crl_sock_listen(const char *name);
 
+/** Ends the connection for both sides, also if forked children have the descriptor. Closes it. */
+void crl_sock_end(int sock);
+
 /** Removes what `name` left in the file system. */
 void crl_sock_unlink(const char *name);
 

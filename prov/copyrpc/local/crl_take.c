@@ -6,7 +6,8 @@
  * then at the client that the token names. Before it looks there it clears the client's word
  * `token`; a client that writes a request after that puts a token again. Every CRL_TAKE_SWEEP_NS
  * and before it sleeps the server looks at every client, so that a token which was overwritten
- * costs its client only time.
+ * costs its client only time. After a sign that the ring of tokens was damaged it looks at every
+ * client each time, until CRL_TAKE_SUSPECT calls have seen no further sign.
  */
 #include <errno.h>
 
@@ -17,6 +18,7 @@
 #define CRL_TAKE_CLOCK     16 /* calls between two readings of the clock */
 #define CRL_TAKE_EVENTS_NS (1 * UTIL_NS_PER_MS)
 #define CRL_TAKE_SWEEP_NS  (10 * UTIL_NS_PER_MS)
+#define CRL_TAKE_SUSPECT   1024 /* calls that look at every client after a sign of damage */
 
 /* Takes from one client. A client whose memory is not valid is disconnected. */
 static int crl_take_from(struct crl_server *server, struct crl_peer *peer,
@@ -57,9 +59,12 @@ static bool crl_take_next(struct crl_server *server)
 
 	if (token == CRL_TOKEN_NONE)
 		return false;
-	server->counters.repaired += token == CRL_TOKEN_INVALID;
-	peer = token == CRL_TOKEN_CLIENT && id < server->options.max_clients ? server->peers[id]
-									     : NULL;
+	if (UTIL_UNLIKELY(token == CRL_TOKEN_INVALID)) {
+		server->counters.repaired++;
+		server->suspect = CRL_TAKE_SUSPECT;
+		return true;
+	}
+	peer = id < server->options.max_clients ? server->peers[id] : NULL;
 	if (!peer || !peer->control)
 		return true;
 	/* Reads the client's exchange: the requests before it are visible. */
@@ -93,13 +98,30 @@ static int crl_take_tokens(struct crl_server *server, struct crl_request *reques
 	return cnt;
 }
 
-/* Takes requests whose token is missing. */
+/* Returns true if the client of any of the requests has announced them: its token is lost. */
+static bool crl_take_lost(const struct crl_server *server, const struct crl_request *requests,
+			  int cnt)
+{
+	for (int i = 0; i < cnt; i++) {
+		const struct crl_peer *peer = server->peers[requests[i].client];
+
+		if (peer->control &&
+		    atomic_load_explicit(&peer->control->token, memory_order_relaxed))
+			return true;
+	}
+	return false;
+}
+
+/* Takes requests whose token is missing, or not put yet. */
 static int crl_take_sweep(struct crl_server *server, struct crl_request *requests, int max)
 {
 	int cnt = crl_take_round(server, requests, max);
 
 	server->sweep = cnt == max;
+	server->suspect -= server->suspect > 0;
 	server->counters.swept += (uint64_t)cnt;
+	if (crl_take_lost(server, requests, cnt))
+		server->suspect = CRL_TAKE_SUSPECT;
 	if (cnt && !crl_tokens_ready(&server->tokens))
 		crl_tokens_repair(&server->tokens);
 	return cnt;
@@ -136,7 +158,7 @@ int crl_server_take(struct crl_server *server, struct crl_request *requests, int
 		cnt = crl_take_round(server, requests, max);
 	} else {
 		cnt = crl_take_tokens(server, requests, max);
-		if (UTIL_UNLIKELY(server->sweep) && cnt < max)
+		if (UTIL_UNLIKELY(server->sweep || server->suspect) && cnt < max)
 			cnt += crl_take_sweep(server, requests + cnt, max - cnt);
 	}
 	server->counters.taken += (uint64_t)cnt;
@@ -153,9 +175,11 @@ bool crl_take_any(const struct crl_server *server)
 
 bool crl_take_ready(const struct crl_server *server)
 {
-	if (server->kind == CRL_DELEGATION)
-		return server->current || crl_tokens_ready(&server->tokens);
-	return crl_take_any(server);
+	const struct crl_peer *current = server->current;
+
+	if (server->kind == CRL_IPC || server->suspect)
+		return crl_take_any(server);
+	return (current && crl_callee_ready(&current->callee)) || crl_tokens_ready(&server->tokens);
 }
 
 /* Ends a request whose client is gone. */

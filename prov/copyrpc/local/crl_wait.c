@@ -28,13 +28,15 @@ int crl_server_arm(struct crl_server *server)
 
 int crl_server_wait(struct crl_server *server, int timeout_ms)
 {
-	int ret;
+	struct crl_wait wait = crl_wait_begin(timeout_ms, server->options.spin_us);
+	int ret = 0;
 
-	if (crl_wait_spin(crl_server_ready, server, server->options.spin_us) ||
-	    crl_server_arm(server))
+	if (crl_wait_spin(&wait, crl_server_ready, server))
 		return 0;
-	ret = crl_wait_sleep(server->epoll, timeout_ms);
-	crl_sleep_disarm(&server->sleep);
-	crl_accept_events(server);
+	while (!ret && !crl_server_arm(server)) {
+		ret = crl_wait_sleep(&wait, server->epoll);
+		crl_sleep_disarm(&server->sleep);
+		crl_accept_events(server);
+	}
 	return ret;
 }

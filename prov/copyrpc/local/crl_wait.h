@@ -16,32 +16,55 @@
 
 #define CRL_WAIT_LOOKS 32 /* looks between two readings of the clock */
 
-/** Returns true as soon as `ready` does, false after spin_us. */
-static inline bool crl_wait_spin(bool (*ready)(void *object), void *object, int32_t spin_us)
-{
-	uint64_t end;
+/** Wait in progress. */
+struct crl_wait {
+	uint64_t spin_end, end; /* ns; UINT64_MAX: without limit */
+};
 
-	if (ready(object))
-		return true;
-	if (spin_us < 0)
-		return false;
-	end = util_clock_ns() + (uint64_t)spin_us * 1000;
-	do {
-		for (int i = 0; i < CRL_WAIT_LOOKS; i++) {
-			if (ready(object))
-				return true;
-			util_cpu_relax();
-		}
-	} while (util_clock_ns() < end);
-	return false;
+/** Begins a wait of at most timeout_ms; negative: without limit. */
+static inline struct crl_wait crl_wait_begin(int timeout_ms, int32_t spin_us)
+{
+	uint64_t now = util_clock_ns();
+	uint64_t end = timeout_ms < 0 ? UINT64_MAX : now + (uint64_t)timeout_ms * UTIL_NS_PER_MS;
+	uint64_t spin_end = spin_us < 0 ? now : now + (uint64_t)spin_us * 1000;
+
+	return (struct crl_wait){ .spin_end = spin_end < end ? spin_end : end, .end = end };
 }
 
-/** Sleeps until `fd` is readable. Returns 0, also after a signal, or -ETIMEDOUT. */
-static inline int crl_wait_sleep(int fd, int timeout_ms)
+/** Returns true as soon as `ready` does, false after the time to spin. */
+static inline bool crl_wait_spin(const struct crl_wait *wait, bool (*ready)(void *object),
+				 void *object)
+{
+	while (!ready(object)) {
+		if (util_clock_ns() >= wait->spin_end)
+			return false;
+		for (int i = 0; i < CRL_WAIT_LOOKS && !ready(object); i++)
+			util_cpu_relax();
+	}
+	return true;
+}
+
+/** Returns the milliseconds until the end, rounded up, as poll(2) takes them. */
+static inline int crl_wait_left(const struct crl_wait *wait)
+{
+	uint64_t ms, now;
+
+	if (wait->end == UINT64_MAX)
+		return -1;
+	now = util_clock_ns();
+	ms = now < wait->end ? (wait->end - now + UTIL_NS_PER_MS - 1) / UTIL_NS_PER_MS : 0;
+	return ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
+
+/** Sleeps until `fd` is readable. Returns 0, -ETIMEDOUT, or -EINTR after a signal. */
+static inline int crl_wait_sleep(const struct crl_wait *wait, int fd)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	int ret = poll(&pfd, 1, crl_wait_left(wait));
 
-	return poll(&pfd, 1, timeout_ms) ? 0 : -ETIMEDOUT;
+	if (ret < 0)
+		return -errno;
+	return ret ? 0 : -ETIMEDOUT;
 }
 
 #endif

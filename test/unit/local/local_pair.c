@@ -51,8 +51,10 @@ struct crl_client *local_pair_client(struct crl_server *server, const char *name
 	pthread_t thread;
 
 	cr_assert_eq(pthread_create(&thread, NULL, open_client, &opening), 0);
-	while (!atomic_load(&opening.done))
+	while (!atomic_load(&opening.done)) {
+		crl_server_take(server, NULL, 0);
 		crl_server_wait(server, 1);
+	}
 	pthread_join(thread, NULL);
 	cr_assert_eq(opening.ret, 0);
 	return opening.client;
