@@ -100,12 +100,12 @@ static _Atomic uint32_t finished; /* members that have all their responses */
 
 struct member {
 	struct crl_member *member;
-	struct crl_request held; /* its reply is deferred */
+	struct crl_request held; /* reply deferred */
 	struct rng rng;
 	uint32_t index, made, ended;
 };
 
-static void answer(struct member *m, const struct crl_request *request)
+static void reply_to(struct member *m, const struct crl_request *request)
 {
 	uint32_t word;
 
@@ -121,11 +121,11 @@ static bool serve_members(struct member *m)
 
 	for (int i = 0; i < n; i++) {
 		if (m->held.data)
-			answer(m, &m->held);
+			reply_to(m, &m->held);
 		m->held = requests[i];
 	}
 	if (!n && m->held.data) {
-		answer(m, &m->held);
+		reply_to(m, &m->held);
 		m->held.data = NULL;
 		return true;
 	}
@@ -174,7 +174,7 @@ static void *run_member(void *arg)
 
 		busy |= call_members(m);
 		busy |= poll_members(m);
-		/* Bounded where nobody would wake: the last response may be another member's. */
+		/* Bounded at the end: the last response of all may be another member's. */
 		if (!busy)
 			crl_member_wait(m->member, m->ended == CALLS ? 10 : -1);
 	}

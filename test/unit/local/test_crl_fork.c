@@ -128,7 +128,7 @@ static int child_lingers(void *arg)
 	return 0;
 }
 
-/* A child that has all descriptors keeps nobody from learning that the other side was closed. */
+/* A child that has all descriptors does not hide that the other side was closed. */
 Test(crl_fork, the_end_of_a_connection_is_noticed_though_a_child_lives)
 {
 	const char *name = local_pair_name("linger");
