@@ -12,6 +12,7 @@ copyrpc $PACKAGE_VERSION
   unit tests   $have_criterion (Criterion)
   MPI tests    $have_mpi
   UCX peer     $have_ucx
+  CK peer      $have_ck
   installs to  $prefix
 ])
 ])

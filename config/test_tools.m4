@@ -20,6 +20,10 @@ AC_DEFUN([COPYRPC_TEST_TOOLS], [
 	COPYRPC_REQUIRE_TOOL([$have_ucx], [UCX, to compare with (Debian: libucx-dev)])
 	AM_CONDITIONAL([HAVE_UCX], [test "x$have_ucx" = xyes])
 
+	dnl Nothing needs it: a benchmark has rows for it where it is there (Debian: libck-dev).
+	PKG_CHECK_MODULES([CK], [ck], [have_ck=yes], [have_ck=no])
+	AM_CONDITIONAL([HAVE_CK], [test "x$have_ck" = xyes])
+
 	AM_CONDITIONAL([X86_64], [test "x$host_cpu" = xx86_64])
 ])
 
