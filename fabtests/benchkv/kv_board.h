@@ -19,6 +19,7 @@
 enum kv_phase {
 	KV_SETUP,   /* servers do not exist yet */
 	KV_CONNECT, /* clients connect to them */
+	KV_WARM,    /* requests are sent, and not measured: connections come up */
 	KV_RUN,     /* requests are sent */
 	KV_DRAIN,   /* no new requests; clients end with the last response */
 	KV_END,     /* daemons end */
@@ -28,7 +29,9 @@ enum kv_phase {
 struct kv_tally {
 	_Alignas(128) atomic_ullong done; /* responses from nodes, local ones included */
 	atomic_ullong remote;             /* of these, from other nodes */
+	atomic_ullong last;               /* of these, from the last node */
 	atomic_ullong unreachable;        /* requests that ended because a node does not respond */
+	atomic_ullong error_wait;         /* longest time of such a request, ns */
 	atomic_ullong faults;             /* wrong responses */
 	atomic_uint first_fault;          /* enum kv_fault of the first one */
 	atomic_ullong lost;               /* requests without a response at the end */

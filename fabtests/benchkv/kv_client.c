@@ -16,6 +16,8 @@
 #define KV_STEPS    10000       /* length of a pattern */
 #define KV_OPEN_MS  60000       /* time for a daemon to accept the client */
 #define KV_DRAIN_NS 60000000000 /* time for the last responses */
+#define KV_PAUSE_NS 1000000     /* time in which a node that failed to respond is not asked */
+#define KV_SKIP     16          /* steps to nodes that are not asked, skipped at once */
 
 /* Request in flight. */
 struct kv_flight {
@@ -37,9 +39,11 @@ struct kv_client {
 	uint32_t at; /* next step of the pattern */
 	struct kv_flight *flights, *unused;
 	uint32_t in_flight;
-	uint32_t *puts; /* sent to each key of each node */
-	bool *broken;   /* nodes that failed to respond: order is not checked there any more */
-	uint64_t now;   /* time of the last poll or request */
+	uint32_t *puts;    /* sent to each key of each node */
+	bool *broken;      /* nodes that failed to respond: order is not checked there any more */
+	uint64_t *resume;  /* time from which each node is asked again */
+	uint64_t measured; /* time from which latencies count */
+	uint64_t now;      /* time of the last poll or request */
 	struct kv_idle idle;
 };
 
@@ -102,7 +106,9 @@ static int kv_client_alloc(struct kv_client *c)
 	c->flights = calloc(conf->depth, sizeof(*c->flights));
 	c->puts = calloc(keys, sizeof(*c->puts));
 	c->broken = calloc(c->board->ranks, sizeof(*c->broken));
-	if (!c->ipc || !c->flights || !c->puts || !c->broken)
+	c->resume = calloc(c->board->ranks, sizeof(*c->resume));
+	c->measured = UINT64_MAX;
+	if (!c->ipc || !c->flights || !c->puts || !c->broken || !c->resume)
 		return kv_client_failed(c, "memory", -ENOMEM);
 	for (uint32_t i = 0; i < conf->depth; i++) {
 		c->flights[i].next = c->unused;
@@ -167,6 +173,22 @@ static int kv_client_send(struct kv_client *c, struct kv_flight *flight)
 	return crl_client_call(c->ipc[daemon], buf, len, flight, CRL_MORE);
 }
 
+static void kv_client_step(struct kv_client *c)
+{
+	c->at = c->at + 1 == c->pattern.len ? 0 : c->at + 1;
+}
+
+/* Skips steps to nodes that have just failed to respond. Returns false if all are like that. */
+static bool kv_client_skip(struct kv_client *c)
+{
+	for (int i = 0; i < KV_SKIP; i++) {
+		if (c->now >= c->resume[c->pattern.steps[c->at].rank])
+			return true;
+		kv_client_step(c);
+	}
+	return false;
+}
+
 /*
  * Starts the next request of the pattern. Returns 0, -EAGAIN without room, or the error that ends
  * the client.
@@ -174,10 +196,14 @@ static int kv_client_send(struct kv_client *c, struct kv_flight *flight)
 static int kv_client_start(struct kv_client *c)
 {
 	struct kv_flight *flight = c->unused;
-	const struct kv_step *step = &c->pattern.steps[c->at];
-	uint32_t *puts = &c->puts[step->rank * c->conf->keys + step->key];
+	const struct kv_step *step;
+	uint32_t *puts;
 	int ret;
 
+	if (!kv_client_skip(c))
+		return -EAGAIN;
+	step = &c->pattern.steps[c->at];
+	puts = &c->puts[step->rank * c->conf->keys + step->key];
 	flight->step = *step;
 	flight->seq = *puts + !step->is_get;
 	flight->start_ns = c->now;
@@ -185,7 +211,7 @@ static int kv_client_start(struct kv_client *c)
 	if (ret)
 		return ret;
 	*puts += !step->is_get;
-	c->at = c->at + 1 == c->pattern.len ? 0 : c->at + 1;
+	kv_client_step(c);
 	c->unused = flight->next;
 	c->in_flight++;
 	return 0;
@@ -249,6 +275,18 @@ static enum kv_fault kv_client_check(const struct kv_client *c, const struct kv_
 	return kv_value_check(value, len, c->conf->value_len, &expected);
 }
 
+/* Notes a request that ended without a response, and leaves its node alone for a while. */
+static void kv_client_unreachable(struct kv_client *c, const struct kv_flight *flight)
+{
+	uint64_t wait = c->now - flight->start_ns;
+
+	c->broken[flight->step.rank] = true;
+	c->resume[flight->step.rank] = c->now + KV_PAUSE_NS;
+	kv_count(&c->tally->unreachable, 1);
+	if (wait > atomic_load(&c->tally->error_wait))
+		atomic_store(&c->tally->error_wait, wait);
+}
+
 /* Ends a request with its response. */
 static void kv_client_end(struct kv_client *c, struct kv_flight *flight, int status,
 			  const uint8_t *data, size_t len)
@@ -259,8 +297,7 @@ static void kv_client_end(struct kv_client *c, struct kv_flight *flight, int sta
 	if (!status && len >= sizeof(head))
 		memcpy(&head, data, sizeof(head));
 	if (head.status == KV_UNREACHABLE) {
-		c->broken[flight->step.rank] = true;
-		kv_count(&c->tally->unreachable, 1);
+		kv_client_unreachable(c, flight);
 	} else {
 		fault = kv_client_check(c, flight, (enum kv_status)head.status, data + sizeof(head),
 					len - sizeof(head));
@@ -268,7 +305,9 @@ static void kv_client_end(struct kv_client *c, struct kv_flight *flight, int sta
 			kv_client_fault(c, fault, &flight->step);
 		kv_count(&c->tally->done, 1);
 		kv_count(&c->tally->remote, flight->step.rank != c->board->rank);
-		kv_hist_add(&c->tally->latency, c->now - flight->start_ns);
+		kv_count(&c->tally->last, flight->step.rank == c->board->ranks - 1);
+		if (flight->start_ns >= c->measured)
+			kv_hist_add(&c->tally->latency, c->now - flight->start_ns);
 	}
 	flight->next = c->unused;
 	c->unused = flight;
@@ -343,15 +382,22 @@ static void kv_client_sleep(struct kv_client *c)
 
 /* ---- life ---- */
 
-/* Makes one round: responses, then new requests unless the run is over. Returns 0 or an error. */
-static int kv_client_round(struct kv_client *c, bool fill)
+int kv_client_advance(struct kv_client *c, bool fill)
 {
 	int n = kv_client_poll(c);
 
+	if (n >= 0 && fill && kv_client_fill(c))
+		return -EPIPE;
+	return n;
+}
+
+/* Advances, or sleeps after some time without responses. Returns 0 or an error. */
+static int kv_client_round(struct kv_client *c, bool fill)
+{
+	int n = kv_client_advance(c, fill);
+
 	if (n < 0)
 		return n;
-	if (fill && kv_client_fill(c))
-		return -EPIPE;
 	if (kv_idle_due(&c->idle, n > 0))
 		kv_client_sleep(c);
 	return 0;
@@ -363,16 +409,19 @@ static void kv_client_loop(struct kv_client *c)
 
 	while (kv_board_phase(c->board) == KV_CONNECT)
 		kv_client_round(c, false);
-	while (kv_board_phase(c->board) == KV_RUN)
-		if (kv_client_round(c, true))
-			break;
+	while (kv_board_phase(c->board) == KV_WARM && !kv_client_round(c, true))
+		;
+	c->measured = kv_now_ns();
+	while (kv_board_phase(c->board) == KV_RUN && !atomic_load(&c->tally->failed) &&
+	       !kv_client_round(c, true))
+		;
 	deadline = kv_now_ns() + KV_DRAIN_NS;
 	while (c->in_flight && !atomic_load(&c->tally->failed) && kv_now_ns() < deadline)
 		kv_client_round(c, false);
 	kv_count(&c->tally->lost, c->in_flight);
 }
 
-static void kv_client_close(struct kv_client *c)
+void kv_client_close(struct kv_client *c)
 {
 	for (uint32_t i = 0; c->ipc && i < c->conf->daemons; i++)
 		if (c->ipc[i])
@@ -386,22 +435,37 @@ static void kv_client_close(struct kv_client *c)
 	free(c->flights);
 	free(c->puts);
 	free(c->broken);
+	free(c->resume);
+	free(c);
+}
+
+struct kv_client *kv_client_open(const struct kv_conf *conf, struct kv_board *board, uint32_t index)
+{
+	struct kv_client *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		atomic_store(&board->tallies[index].failed, true);
+		return NULL;
+	}
+	c->conf = conf;
+	c->board = board;
+	c->tally = &board->tallies[index];
+	c->number = board->rank * conf->clients + index;
+	c->idle.spin_ns = (uint64_t)conf->spin_us * 1000;
+	if (!kv_client_alloc(c) && !kv_client_make_pattern(c, index) &&
+	    !kv_client_open_channels(c) && !kv_client_open_net(c))
+		return c;
+	kv_client_close(c);
+	return NULL;
 }
 
 void kv_client_run(const struct kv_conf *conf, struct kv_board *board, uint32_t index)
 {
-	struct kv_client c = {
-		.conf = conf,
-		.board = board,
-		.tally = &board->tallies[index],
-		.number = board->rank * conf->clients + index,
-		.idle = { .spin_ns = (uint64_t)conf->spin_us * 1000 },
-	};
+	struct kv_client *c = kv_client_open(conf, board, index);
 
-	if (!kv_client_alloc(&c) && !kv_client_make_pattern(&c, index) &&
-	    !kv_client_open_channels(&c) && !kv_client_open_net(&c)) {
-		atomic_store(&c.tally->ready, true);
-		kv_client_loop(&c);
-	}
-	kv_client_close(&c);
+	if (!c)
+		return;
+	atomic_store(&c->tally->ready, true);
+	kv_client_loop(c);
+	kv_client_close(c);
 }

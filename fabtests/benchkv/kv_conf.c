@@ -24,6 +24,7 @@ static const char kv_usage[] =
 	"  -z, --zipf EXPONENT    keys by Zipf's law instead of uniformly\n"
 	"  -R, --remote           keys of other nodes only\n"
 	"  -a, --pinned           client c asks only the (c+1)th node behind its own\n"
+	"  -x, --fate FATE        stop or kill the last node during the middle run; implies -a\n"
 	"  -d, --duration SECONDS of a run (1)\n"
 	"  -n, --runs N           runs (3)\n"
 	"  -s, --seed N           of the request patterns (1)\n"
@@ -34,16 +35,27 @@ static const char kv_usage[] =
 	"  -h, --help\n";
 
 static const struct option kv_options[] = {
-	{ "backend", required_argument, NULL, 'b' }, { "daemons", required_argument, NULL, 'K' },
-	{ "clients", required_argument, NULL, 'C' }, { "processes", no_argument, NULL, 'P' },
-	{ "depth", required_argument, NULL, 'q' },   { "keys", required_argument, NULL, 'k' },
-	{ "value", required_argument, NULL, 'v' },   { "read", required_argument, NULL, 'r' },
-	{ "zipf", required_argument, NULL, 'z' },    { "remote", no_argument, NULL, 'R' },
-	{ "pinned", no_argument, NULL, 'a' },        { "duration", required_argument, NULL, 'd' },
-	{ "runs", required_argument, NULL, 'n' },    { "seed", required_argument, NULL, 's' },
-	{ "cores", no_argument, NULL, 'c' },         { "spin", required_argument, NULL, 'S' },
-	{ "progress", no_argument, NULL, 'p' },      { "json", no_argument, NULL, 'j' },
-	{ "help", no_argument, NULL, 'h' },          { NULL, 0, NULL, 0 },
+	{ "backend", required_argument, NULL, 'b' },
+	{ "daemons", required_argument, NULL, 'K' },
+	{ "clients", required_argument, NULL, 'C' },
+	{ "processes", no_argument, NULL, 'P' },
+	{ "depth", required_argument, NULL, 'q' },
+	{ "keys", required_argument, NULL, 'k' },
+	{ "value", required_argument, NULL, 'v' },
+	{ "read", required_argument, NULL, 'r' },
+	{ "zipf", required_argument, NULL, 'z' },
+	{ "remote", no_argument, NULL, 'R' },
+	{ "pinned", no_argument, NULL, 'a' },
+	{ "duration", required_argument, NULL, 'd' },
+	{ "fate", required_argument, NULL, 'x' },
+	{ "runs", required_argument, NULL, 'n' },
+	{ "seed", required_argument, NULL, 's' },
+	{ "cores", no_argument, NULL, 'c' },
+	{ "spin", required_argument, NULL, 'S' },
+	{ "progress", no_argument, NULL, 'p' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
 };
 
 static const char *const kv_backends[KV_BACKENDS] = {
@@ -108,6 +120,15 @@ static int kv_conf_backend(struct kv_conf *conf, const char *text)
 	return kv_conf_bad('b', text, "delegation, meta, direct or mpi");
 }
 
+static int kv_conf_fate(struct kv_conf *conf, const char *text)
+{
+	if (strcmp(text, "stop") && strcmp(text, "kill"))
+		return kv_conf_bad('x', text, "stop or kill");
+	conf->fate = *text == 's' ? KV_STOPS : KV_DIES;
+	conf->pinned = true;
+	return 0;
+}
+
 static int kv_conf_value(struct kv_conf *conf, const char *text)
 {
 	uint64_t len = 0;
@@ -131,6 +152,7 @@ static int kv_conf_option(struct kv_conf *conf, int opt, const char *arg)
 	case 'z': return kv_conf_real(opt, arg, 0, 8, &conf->zipf);
 	case 'R': conf->remote_only = true; return 0;
 	case 'a': conf->pinned = true; return 0;
+	case 'x': return kv_conf_fate(conf, arg);
 	case 'd': return kv_conf_real(opt, arg, 0.01, 86400, &conf->duration);
 	case 'n': return kv_conf_u32(opt, arg, 1, 1000, &conf->runs);
 	case 's': return kv_conf_number(opt, arg, 0, UINT64_MAX, &conf->seed);
@@ -160,11 +182,15 @@ int kv_conf_parse(struct kv_conf *conf, int argc, char **argv)
 		.spin_us = 20,
 	};
 	optind = 1;
-	while (!ret && (opt = getopt_long(argc, argv, "b:K:C:Pq:k:v:r:z:Rad:n:s:cS:pjh", kv_options,
-					  NULL)) != -1)
+	while (!ret && (opt = getopt_long(argc, argv, "b:K:C:Pq:k:v:r:z:Rax:d:n:s:cS:pjh",
+					  kv_options, NULL)) != -1)
 		ret = kv_conf_option(conf, opt, optarg);
 	if (!ret && optind < argc) {
 		fprintf(stderr, "copyrpc_benchkv: %s: not an option\n%s", argv[optind], kv_usage);
+		ret = -EINVAL;
+	}
+	if (!ret && conf->fate && (conf->backend == KV_MPI || conf->runs < 3)) {
+		fprintf(stderr, "copyrpc_benchkv: -x needs 3 runs or more, and not -b mpi\n");
 		ret = -EINVAL;
 	}
 	return ret;

@@ -22,6 +22,13 @@ enum kv_output {
 	KV_JSON,  /* a line for each run */
 };
 
+/** Fate of the last node during the middle run. */
+enum kv_fate {
+	KV_LIVES,
+	KV_STOPS, /* SIGSTOP, and SIGCONT at the end of the run */
+	KV_DIES,  /* SIGKILL at its start */
+};
+
 struct kv_conf {
 	enum kv_backend backend;
 	uint32_t daemons;
@@ -35,16 +42,23 @@ struct kv_conf {
 	double duration; /* seconds of a run */
 	uint32_t runs;
 	uint64_t seed;
-	bool remote_only; /* clients ask other nodes only */
-	bool pinned;      /* client c asks one node only: the (c + 1)th behind its own */
-	bool cores;       /* threads are bound to cores, one after the other */
-	uint32_t spin_us; /* time without work before a thread sleeps */
+	bool remote_only;  /* clients ask other nodes only */
+	bool pinned;       /* client c asks one node only: the (c + 1)th behind its own */
+	enum kv_fate fate; /* of the last node */
+	bool cores;        /* threads are bound to cores, one after the other */
+	uint32_t spin_us;  /* time without work before a thread sleeps */
 	bool progress;
 	enum kv_output output;
 };
 
 /** Returns the name of a back end, as the option takes it. */
 const char *kv_backend_name(enum kv_backend backend);
+
+/** Returns the run, counted from 0, during which the last node stops or dies. */
+static inline uint32_t kv_conf_fatal_run(const struct kv_conf *conf)
+{
+	return conf->runs / 2;
+}
 
 /**
  * Parses the command line. Returns 0, 1 if only help was asked for and printed, or -EINVAL with a

@@ -251,8 +251,7 @@ static void kv_daemon_flush(struct kv_daemon *d)
 	}
 }
 
-/* Runs one loop. Returns true if there was work. */
-static bool kv_daemon_loop(struct kv_daemon *d)
+bool kv_daemon_loop(struct kv_daemon *d)
 {
 	int n = d->net ? kv_daemon_net(d) : 0;
 

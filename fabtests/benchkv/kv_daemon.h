@@ -59,6 +59,9 @@ struct kv_daemon {
 int kv_daemon_init(struct kv_daemon *daemon);
 void kv_daemon_fini(struct kv_daemon *daemon);
 
+/** Runs one loop, without waiting. Returns true if there was work. */
+bool kv_daemon_loop(struct kv_daemon *daemon);
+
 /** Runs until the phase of the board is KV_END. */
 void kv_daemon_run(struct kv_daemon *daemon);
 

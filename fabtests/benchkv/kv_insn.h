@@ -22,7 +22,10 @@ static inline int kv_insn_open(void)
 	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0ul);
 }
 
-/** Returns the instructions so far, 0 without a counter. Any thread of the process may call. */
+/**
+ * Returns the instructions so far, 0 without a counter: the caller knows whether there is one. Any
+ * thread of the process may call.
+ */
 static inline uint64_t kv_insn_read(int fd)
 {
 	uint64_t count = 0;

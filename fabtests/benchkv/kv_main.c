@@ -9,9 +9,11 @@
  * one was wrong or lost.
  */
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,13 +25,15 @@
 #define KV_RANKS_MAX 1024u
 
 static uint32_t kv_rank, kv_ranks;
+static MPI_Comm kv_comm;   /* the nodes that take part in sums now */
+static MPI_Comm kv_living; /* all nodes but one that will stop or die; null there */
 
 /* Returns the largest value of all nodes. */
 static int kv_any(int value)
 {
 	int any = 0;
 
-	MPI_Allreduce(&value, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+	MPI_Allreduce(&value, &any, 1, MPI_INT, MPI_MAX, kv_comm);
 	return any;
 }
 
@@ -80,8 +84,7 @@ static struct kv_sums kv_add_nodes(const struct kv_sums *own)
 {
 	struct kv_sums all = { .done = 0 };
 
-	MPI_Reduce(own, &all, sizeof(all) / sizeof(uint64_t), MPI_UINT64_T, MPI_SUM, 0,
-		   MPI_COMM_WORLD);
+	MPI_Reduce(own, &all, sizeof(all) / sizeof(uint64_t), MPI_UINT64_T, MPI_SUM, 0, kv_comm);
 	return all;
 }
 
@@ -95,21 +98,113 @@ static struct kv_sums kv_sums_since(const struct kv_sums *now, const struct kv_s
 	return added;
 }
 
+/* Returns the work of the adapters between two readings, and the queue pairs of the second one. */
+static struct kv_adapter kv_adapter_since(const struct kv_adapter *now,
+					  const struct kv_adapter *then)
+{
+	return (struct kv_adapter){
+		.doorbells = now->doorbells - then->doorbells,
+		.cqes = now->cqes - then->cqes,
+		.packets = now->packets - then->packets,
+		.qps = now->qps,
+	};
+}
+
+/* Returns the responses of all nodes but the last to each other. Collective in kv_living. */
+static uint64_t kv_add_others(const struct kv_sums *added)
+{
+	uint64_t own = added->done - added->last, all = 0;
+
+	if (kv_living != MPI_COMM_NULL)
+		MPI_Reduce(&own, &all, 1, MPI_UINT64_T, MPI_SUM, 0, kv_living);
+	return all;
+}
+
 static struct kv_result kv_run(const struct kv_node *node, uint32_t index)
 {
-	struct kv_result result;
+	struct kv_result result = { .counts_insns = !kv_any(!kv_node_counts_insns(node)) };
 	struct kv_sums before, after, added;
-	uint64_t start;
+	struct kv_adapter work_before, work_after;
+	uint64_t start, memory;
 
-	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Barrier(kv_comm);
 	start = kv_now_ns();
 	before = kv_node_sums(node);
+	kv_adapter_read(&work_before);
 	kv_wait(node, index, start + (uint64_t)(node->conf->duration * 1e9));
 	after = kv_node_sums(node);
+	result.on_adapter = kv_adapter_read(&work_after);
+	result.adapter = kv_adapter_since(&work_after, &work_before);
 	result.seconds = (double)(kv_now_ns() - start) * 1e-9;
 	added = kv_sums_since(&after, &before);
 	result.sums = kv_add_nodes(&added);
+	result.others = kv_add_others(&added);
+	memory = kv_node_memory(node);
+	MPI_Reduce(&memory, &result.memory, 1, MPI_UINT64_T, MPI_SUM, 0, kv_comm);
 	return result;
+}
+
+/* Stops this process, with all its threads, for the duration of a run. */
+static void kv_stop_self(const struct kv_conf *conf)
+{
+	pid_t self = getpid(), waker = fork();
+
+	if (!waker) {
+		kv_sleep_until(kv_now_ns() + (uint64_t)(conf->duration * 1e9));
+		kill(self, SIGCONT);
+		_exit(0);
+	}
+	if (waker > 0) {
+		raise(SIGSTOP);
+		waitpid(waker, NULL, 0);
+	}
+}
+
+/* Run during which the last node stops or dies. The others measure it without that node. */
+static struct kv_result kv_fatal_run(const struct kv_node *node, uint32_t index)
+{
+	struct kv_result result = { .seconds = 1 };
+
+	MPI_Barrier(kv_comm);
+	if (kv_living == MPI_COMM_NULL) {
+		if (node->conf->fate == KV_DIES)
+			raise(SIGKILL);
+		kv_stop_self(node->conf);
+		return result;
+	}
+	kv_comm = kv_living;
+	result = kv_run(node, index);
+	if (node->conf->fate == KV_STOPS)
+		kv_comm = MPI_COMM_WORLD;
+	return result;
+}
+
+static void kv_runs(const struct kv_node *node, struct kv_result *results)
+{
+	const struct kv_conf *conf = node->conf;
+
+	for (uint32_t i = 0; i < conf->runs; i++) {
+		results[i] = conf->fate && i == kv_conf_fatal_run(conf) ? kv_fatal_run(node, i)
+									: kv_run(node, i);
+		if (!kv_rank)
+			kv_report_run(conf, kv_ranks, i, &results[i]);
+	}
+}
+
+/* Adds up and reports the results of all runs. Clients and daemons have ended. */
+static void kv_finish(const struct kv_node *node, const struct kv_result *results)
+{
+	struct kv_sums own = kv_node_sums(node), all = kv_add_nodes(&own);
+	uint64_t wait = kv_node_error_wait(node), longest = 0;
+	static struct kv_hist mine, total;
+
+	kv_node_latency(node, &mine);
+	MPI_Reduce(mine.count, total.count, KV_HIST_BUCKETS, MPI_UINT64_T, MPI_SUM, 0, kv_comm);
+	MPI_Reduce(&wait, &longest, 1, MPI_UINT64_T, MPI_MAX, 0, kv_comm);
+	if (!kv_rank && node->conf->fate)
+		kv_report_fate(node->conf, kv_ranks, results, longest);
+	if (!kv_rank)
+		kv_report_end(node->conf, kv_ranks, results, &all, &total);
 }
 
 /* Runs the closed loop and reports. Returns 0, or -1 without memory. */
@@ -117,31 +212,23 @@ static int kv_measure(struct kv_node *node)
 {
 	const struct kv_conf *conf = node->conf;
 	struct kv_result *results = calloc(conf->runs, sizeof(*results));
+	int no_insns;
 
 	if (kv_any(!results)) {
 		free(results);
 		return -1;
 	}
+	no_insns = kv_any(!kv_node_counts_insns(node));
 	if (!kv_rank)
-		kv_report_begin(conf, kv_ranks);
+		kv_report_begin(conf, kv_ranks, !no_insns);
+	kv_node_warm(node);
+	MPI_Barrier(kv_comm);
 	kv_board_enter(node->board, KV_RUN);
-	for (uint32_t i = 0; i < conf->runs; i++) {
-		results[i] = kv_run(node, i);
-		if (!kv_rank)
-			kv_report_run(conf, kv_ranks, i, &results[i]);
-	}
+	kv_runs(node, results);
 	kv_node_drain(node);
-	MPI_Barrier(MPI_COMM_WORLD); /* all requests of all nodes have their responses */
+	MPI_Barrier(kv_comm); /* all requests of all nodes have their responses */
 	kv_node_stop(node);
-
-	struct kv_sums own = kv_node_sums(node), all = kv_add_nodes(&own);
-	static struct kv_hist mine, total;
-
-	kv_node_latency(node, &mine);
-	MPI_Reduce(mine.count, total.count, KV_HIST_BUCKETS, MPI_UINT64_T, MPI_SUM, 0,
-		   MPI_COMM_WORLD);
-	if (!kv_rank)
-		kv_report_end(conf, kv_ranks, results, &all, &total);
+	kv_finish(node, results);
 	free(results);
 	return 0;
 }
@@ -151,6 +238,14 @@ static void kv_give_up(void)
 {
 	fflush(NULL);
 	MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+}
+
+/* Ends this process once all living nodes are here. */
+static void kv_leave(int failed)
+{
+	fflush(NULL);
+	MPI_Barrier(kv_living);
+	_exit(failed ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 static int kv_bench(struct kv_node *node)
@@ -183,6 +278,12 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	kv_rank = (uint32_t)rank;
 	kv_ranks = (uint32_t)ranks;
+	kv_comm = MPI_COMM_WORLD;
+	if (conf.fate && ranks < 3) {
+		if (!rank)
+			fprintf(stderr, "copyrpc_benchkv: -x needs 3 nodes or more\n");
+		kv_give_up();
+	}
 	if (kv_ranks > KV_RANKS_MAX || (conf.backend == KV_MPI && level < MPI_THREAD_MULTIPLE)) {
 		if (!rank)
 			fprintf(stderr,
@@ -191,7 +292,11 @@ int main(int argc, char **argv)
 				KV_RANKS_MAX);
 		kv_give_up();
 	}
+	MPI_Comm_split(MPI_COMM_WORLD, conf.fate && rank == ranks - 1 ? MPI_UNDEFINED : 0, rank,
+		       &kv_living);
 	ret = kv_bench(&node);
+	if (conf.fate == KV_DIES)
+		kv_leave(ret); /* MPI_Finalize would wait for the dead node */
 	MPI_Finalize();
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

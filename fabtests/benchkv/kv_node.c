@@ -16,8 +16,11 @@
 
 #include "kv_client.h"
 #include "kv_insn.h"
+#include "kv_proc.h"
 
 #define KV_FLUX_DEPTH 256 /* requests between two daemons */
+#define KV_WARM_EACH  16  /* requests of a client for each connection that it may use */
+#define KV_WARM_MS    60000
 
 static int kv_node_error(const char *what, int ret)
 {
@@ -307,6 +310,22 @@ int kv_node_start(struct kv_node *node)
 	return ret ? ret : kv_node_await_clients(node);
 }
 
+void kv_node_warm(struct kv_node *node)
+{
+	uint64_t wanted = (uint64_t)KV_WARM_EACH * node->board->ranks * node->conf->daemons;
+	uint32_t ready = 0;
+
+	kv_board_enter(node->board, KV_WARM);
+	for (int ms = 0; ms < KV_WARM_MS && ready < node->conf->clients; ms++) {
+		struct kv_tally *tally = &node->board->tallies[ready];
+
+		if (atomic_load(&tally->done) >= wanted || atomic_load(&tally->failed))
+			ready++;
+		else
+			usleep(1000);
+	}
+}
+
 static void kv_node_add_clients(const struct kv_node *node, struct kv_sums *sums)
 {
 	for (uint32_t i = 0; i < node->conf->clients; i++) {
@@ -314,6 +333,7 @@ static void kv_node_add_clients(const struct kv_node *node, struct kv_sums *sums
 
 		sums->done += atomic_load(&tally->done);
 		sums->remote += atomic_load(&tally->remote);
+		sums->last += atomic_load(&tally->last);
 		sums->unreachable += atomic_load(&tally->unreachable);
 		sums->faults += atomic_load(&tally->faults);
 		sums->lost += atomic_load(&tally->lost);
@@ -345,7 +365,26 @@ struct kv_sums kv_node_sums(const struct kv_node *node)
 	kv_node_add_daemons(node, &sums);
 	getrusage(RUSAGE_SELF, &usage);
 	sums.switches = (uint64_t)(usage.ru_nvcsw + usage.ru_nivcsw);
+	for (uint32_t i = 0; i < node->conf->clients && node->client_pids[i]; i++)
+		sums.switches += kv_proc_switches(node->client_pids[i]);
 	return sums;
+}
+
+bool kv_node_counts_insns(const struct kv_node *node)
+{
+	for (uint32_t i = 0; i < node->conf->daemons; i++)
+		if (atomic_load(&node->tallies[i].insn_fd) < 0)
+			return false;
+	return true;
+}
+
+uint64_t kv_node_memory(const struct kv_node *node)
+{
+	uint64_t kib = kv_proc_memory(getpid());
+
+	for (uint32_t i = 0; i < node->conf->clients && node->client_pids[i]; i++)
+		kib += kv_proc_memory(node->client_pids[i]);
+	return kib;
 }
 
 void kv_node_drain(struct kv_node *node)
@@ -356,6 +395,7 @@ void kv_node_drain(struct kv_node *node)
 			waitpid(node->client_pids[i], NULL, 0);
 		else
 			pthread_join(node->client_threads[i], NULL);
+	memset(node->client_pids, 0, node->conf->clients * sizeof(*node->client_pids));
 	node->clients_started = 0;
 }
 
@@ -397,6 +437,18 @@ bool kv_node_failed(const struct kv_node *node)
 		if (atomic_load(&node->board->tallies[i].failed))
 			return true;
 	return sums.faults || sums.lost;
+}
+
+uint64_t kv_node_error_wait(const struct kv_node *node)
+{
+	uint64_t longest = 0;
+
+	for (uint32_t i = 0; i < node->conf->clients; i++) {
+		uint64_t wait = atomic_load(&node->board->tallies[i].error_wait);
+
+		longest = wait > longest ? wait : longest;
+	}
+	return longest;
 }
 
 void kv_node_latency(const struct kv_node *node, struct kv_hist *hist)

@@ -30,9 +30,9 @@ struct kv_node {
 
 /** Sums over the daemons or clients of a node, for reports. */
 struct kv_sums {
-	uint64_t done, remote, unreachable, faults, lost;
+	uint64_t done, remote, last, unreachable, faults, lost;
 	uint64_t loops, sleeps, executed, forwarded, calls, batches, waited, insns;
-	uint64_t switches; /* context switches of the process */
+	uint64_t switches; /* context switches of the node's process and of its client processes */
 };
 
 /** Allocates the board and forks the clients if they are processes. Returns 0 or -errno. */
@@ -50,8 +50,17 @@ int kv_node_connect(struct kv_node *node);
 /** Starts daemons and clients, and waits until the clients are connected. Returns 0 or -errno. */
 int kv_node_start(struct kv_node *node);
 
+/** Lets clients send until connections are up, at most a minute. */
+void kv_node_warm(struct kv_node *node);
+
 /** Returns the present counters. */
 struct kv_sums kv_node_sums(const struct kv_node *node);
+
+/** Returns true if the instructions of all daemons are counted. */
+bool kv_node_counts_insns(const struct kv_node *node);
+
+/** Returns the memory of the node's process and its client processes in KiB. */
+uint64_t kv_node_memory(const struct kv_node *node);
 
 /** Ends the clients: no new requests, and a response for each one in flight. */
 void kv_node_drain(struct kv_node *node);
@@ -64,6 +73,9 @@ void kv_node_close(struct kv_node *node);
 
 /** Returns true if a client ended early or had wrong responses. */
 bool kv_node_failed(const struct kv_node *node);
+
+/** Returns the longest time in ns that a request took to end with an error. */
+uint64_t kv_node_error_wait(const struct kv_node *node);
 
 /** Adds up the latencies of the clients, which have ended. */
 void kv_node_latency(const struct kv_node *node, struct kv_hist *hist);

@@ -15,8 +15,10 @@ static double kv_rate(const struct kv_result *result)
 	return (double)result->sums.done / result->seconds;
 }
 
-void kv_report_begin(const struct kv_conf *conf, uint32_t ranks)
+void kv_report_begin(const struct kv_conf *conf, uint32_t ranks, bool counts_insns)
 {
+	struct kv_adapter adapter;
+
 	if (conf->output == KV_JSON)
 		return;
 	printf("# %s: %u nodes, %u daemons and %u clients (%s) each, depth %u\n",
@@ -25,39 +27,75 @@ void kv_report_begin(const struct kv_conf *conf, uint32_t ranks)
 	printf("# %llu keys a node, values of %zu bytes, %.0f %% gets, %s%s\n",
 	       (unsigned long long)conf->keys, conf->value_len, conf->read_ratio * 100,
 	       conf->zipf > 0 ? "Zipf" : "uniform", conf->remote_only ? ", remote only" : "");
-	printf("%4s %12s %10s %12s %12s %10s %10s\n", "run", "requests/s", "remote %",
-	       "calls/batch", "instr/remote", "hops", "switches");
+	if (!counts_insns)
+		printf("# instructions: not counted, this machine or its settings do not permit "
+		       "perf_event_open(2)\n");
+	printf("%4s %12s %10s %12s %12s %8s %9s", "run", "requests/s", "remote %", "calls/batch",
+	       "instructions", "hops", "switches");
+	printf(kv_adapter_read(&adapter) ? " %9s %9s %9s %5s\n" : "\n", "doorbells", "CQEs",
+	       "packets", "QPs");
 	fflush(stdout);
 }
 
 static void kv_report_run_table(uint32_t index, const struct kv_result *r)
 {
 	const struct kv_sums *s = &r->sums;
+	const struct kv_adapter *a = &r->adapter;
 
-	printf("%4u %12.0f %10.1f %12.2f %12.0f %10.2f %10.3f\n", index + 1, kv_rate(r),
-	       100 * kv_per(s->remote, s->done), kv_per(s->calls, s->batches),
-	       kv_per(s->insns, s->remote), kv_per(s->forwarded, s->remote),
-	       kv_per(s->switches, s->done));
+	printf("%4u %12.0f %10.1f %12.2f", index + 1, kv_rate(r), 100 * kv_per(s->remote, s->done),
+	       kv_per(s->calls, s->batches));
+	if (r->counts_insns)
+		printf(" %12.0f", kv_per(s->insns, s->remote));
+	else
+		printf(" %12s", "-");
+	printf(" %8.2f %9.3f", kv_per(s->forwarded, s->remote), kv_per(s->switches, s->remote));
+	if (r->on_adapter)
+		printf(" %9.4f %9.4f %9.4f %5llu", kv_per(a->doorbells, s->remote),
+		       kv_per(a->cqes, s->remote), kv_per(a->packets, s->remote),
+		       (unsigned long long)a->qps);
+	putchar('\n');
+}
+
+/* Prints a member of a JSON object, null if it is not known. */
+static void kv_report_json_number(const char *name, bool known, uint64_t value)
+{
+	if (known)
+		printf(",\"%s\":%llu", name, (unsigned long long)value);
+	else
+		printf(",\"%s\":null", name);
+}
+
+static void kv_report_json_sums(const struct kv_sums *s)
+{
+	kv_report_json_number("requests", true, s->done);
+	kv_report_json_number("remote", true, s->remote);
+	kv_report_json_number("unreachable", true, s->unreachable);
+	kv_report_json_number("calls", true, s->calls);
+	kv_report_json_number("batches", true, s->batches);
+	kv_report_json_number("forwarded", true, s->forwarded);
+	kv_report_json_number("waited", true, s->waited);
+	kv_report_json_number("daemon_loops", true, s->loops);
+	kv_report_json_number("daemon_sleeps", true, s->sleeps);
+	kv_report_json_number("context_switches", true, s->switches);
 }
 
 static void kv_report_run_json(const struct kv_conf *conf, uint32_t ranks, uint32_t index,
 			       const struct kv_result *r)
 {
-	const struct kv_sums *s = &r->sums;
-
 	printf("{\"type\":\"run\",\"backend\":\"%s\",\"nodes\":%u,\"daemons\":%u,\"clients\":%u,"
 	       "\"processes\":%s,\"depth\":%u,\"value\":%zu,\"run\":%u,\"seconds\":%.6f,"
-	       "\"requests\":%llu,\"rate\":%.1f,\"remote\":%llu,\"calls\":%llu,\"batches\":%llu,"
-	       "\"forwarded\":%llu,\"waited\":%llu,\"daemon_loops\":%llu,\"daemon_sleeps\":%llu,"
-	       "\"daemon_instructions\":%llu,\"context_switches\":%llu,\"unreachable\":%llu}\n",
+	       "\"rate\":%.1f",
 	       kv_backend_name(conf->backend), ranks, conf->daemons, conf->clients,
 	       conf->processes ? "true" : "false", conf->depth, conf->value_len, index + 1,
-	       r->seconds, (unsigned long long)s->done, kv_rate(r), (unsigned long long)s->remote,
-	       (unsigned long long)s->calls, (unsigned long long)s->batches,
-	       (unsigned long long)s->forwarded, (unsigned long long)s->waited,
-	       (unsigned long long)s->loops, (unsigned long long)s->sleeps,
-	       (unsigned long long)s->insns, (unsigned long long)s->switches,
-	       (unsigned long long)s->unreachable);
+	       r->seconds, kv_rate(r));
+	kv_report_json_sums(&r->sums);
+	kv_report_json_number("daemon_instructions", r->counts_insns, r->sums.insns);
+	kv_report_json_number("doorbells", r->on_adapter, r->adapter.doorbells);
+	kv_report_json_number("cqes", r->on_adapter, r->adapter.cqes);
+	kv_report_json_number("packets", r->on_adapter, r->adapter.packets);
+	kv_report_json_number("qps", r->on_adapter, r->adapter.qps);
+	kv_report_json_number("memory_kib", true, r->memory);
+	printf("}\n");
 }
 
 void kv_report_run(const struct kv_conf *conf, uint32_t ranks, uint32_t index,
@@ -68,6 +106,31 @@ void kv_report_run(const struct kv_conf *conf, uint32_t ranks, uint32_t index,
 	else
 		kv_report_run_table(index, result);
 	fflush(stdout);
+}
+
+void kv_report_fate(const struct kv_conf *conf, uint32_t ranks, const struct kv_result *results,
+		    uint64_t wait_ns)
+{
+	uint32_t fatal = kv_conf_fatal_run(conf);
+	double rate[3];
+
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct kv_result *r = &results[fatal - 1 + i];
+
+		rate[i] = (double)r->others / r->seconds;
+	}
+	if (conf->output == KV_JSON)
+		printf("{\"type\":\"fate\",\"fate\":\"%s\",\"node\":%u,\"others_before\":%.1f,"
+		       "\"others_during\":%.1f,\"others_after\":%.1f,\"error_wait\":%.6f}\n",
+		       conf->fate == KV_DIES ? "kill" : "stop", ranks - 1, rate[0], rate[1],
+		       rate[2], (double)wait_ns * 1e-9);
+	else
+		printf("node %u %s: the others had %.0f requests/s from each other before, %.0f in "
+		       "that run (%.2f x), %.0f after (%.2f x)\n"
+		       "longest wait for an error: %.3f s\n",
+		       ranks - 1, conf->fate == KV_DIES ? "was killed" : "stopped", rate[0],
+		       rate[1], rate[1] / rate[0], rate[2], rate[2] / rate[0],
+		       (double)wait_ns * 1e-9);
 }
 
 static int kv_compare_rates(const void *a, const void *b)

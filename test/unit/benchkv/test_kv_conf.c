@@ -40,6 +40,17 @@ Test(kv_conf, each_back_end_is_found_by_its_name)
 	cr_expect_eq(parse("-b", "delegat"), -EINVAL);
 }
 
+Test(kv_conf, a_node_that_stops_or_dies_needs_runs_before_and_after)
+{
+	cr_expect_eq(parse("-xstop", NULL), 0);
+	cr_expect(conf.fate == KV_STOPS && conf.pinned);
+	cr_expect_eq(parse("-xkill", "-n4"), 0);
+	cr_expect(conf.fate == KV_DIES && kv_conf_fatal_run(&conf) == 2);
+	cr_expect_eq(parse("-xkill", "-n2"), -EINVAL);
+	cr_expect_eq(parse("-xstop", "-bmpi"), -EINVAL);
+	cr_expect_eq(parse("-x", "sleep"), -EINVAL);
+}
+
 Test(kv_conf, numbers_are_accepted_up_to_their_bounds)
 {
 	static const struct {
