@@ -25,15 +25,15 @@ void kv_channel_name(char name[KV_CHANNEL_NAME_MAX], int pid, uint32_t daemon);
 struct kv_client;
 
 /**
- * Opens client `index` of the node: connects it to the daemons, which have to run meanwhile. Returns
- * NULL with a message on failure.
+ * Opens client `index` of the node: connects it to the daemons, which have to run meanwhile.
+ * Returns NULL with a message on failure.
  */
 struct kv_client *kv_client_open(const struct kv_conf *conf, struct kv_board *board,
 				 uint32_t index);
 
 /**
- * Processes responses and, if `fill` is set, sends new requests, without waiting. Returns the number
- * of responses, or a negative errno that ends the client.
+ * Processes responses and, if `fill` is set, sends new requests, without waiting. Returns the
+ * number of responses, or a negative errno that ends the client.
  */
 int kv_client_advance(struct kv_client *client, bool fill);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Cost of a remote request, counted instead of timed: two nodes of the key-value benchmark in one
- * process, whose clients and daemons take turns in one thread, each with one loop a round. Only node
- * 0 has clients, so its daemons send and those of node 1 receive.
+ * process, whose clients and daemons take turns in one thread, each with one loop a round. Only
+ * node 0 has clients, so its daemons send and those of node 1 receive.
  *
  * Counts work of the adapter under copyrpc_hca(1), exactly and by part. With a section, raises
  * SIGUSR2 before and after that part of each round, for insn_count; section "empty" is what the two

@@ -365,8 +365,12 @@ struct kv_sums kv_node_sums(const struct kv_node *node)
 	kv_node_add_daemons(node, &sums);
 	getrusage(RUSAGE_SELF, &usage);
 	sums.switches = (uint64_t)(usage.ru_nvcsw + usage.ru_nivcsw);
-	for (uint32_t i = 0; i < node->conf->clients && node->client_pids[i]; i++)
+	sums.cpu = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+		   (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+	for (uint32_t i = 0; i < node->conf->clients && node->client_pids[i]; i++) {
 		sums.switches += kv_proc_switches(node->client_pids[i]);
+		sums.cpu += kv_proc_cpu(node->client_pids[i]);
+	}
 	return sums;
 }
 

@@ -32,6 +32,7 @@ struct kv_node {
 struct kv_sums {
 	uint64_t done, remote, last, unreachable, faults, lost;
 	uint64_t loops, sleeps, executed, forwarded, calls, batches, waited, insns;
+	uint64_t cpu;      /* processor time in us, of the same processes */
 	uint64_t switches; /* context switches of the node's process and of its client processes */
 };
 

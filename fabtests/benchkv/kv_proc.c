@@ -42,6 +42,13 @@ uint64_t kv_proc_switches(pid_t pid)
 	return kv_proc_sum(pid, "status", names, 2);
 }
 
+uint64_t kv_proc_cpu(pid_t pid)
+{
+	static const char *const names[] = { "" };
+
+	return kv_proc_sum(pid, "schedstat", names, 1) / 1000;
+}
+
 typedef long long (*kv_counter)(const char *name);
 
 /* Returns the model's function, NULL unless the program runs under copyrpc_hca(1). */

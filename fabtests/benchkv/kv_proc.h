@@ -24,6 +24,9 @@ uint64_t kv_proc_memory(pid_t pid);
 /** Returns the context switches of the first thread of a process; 0 if unknown. */
 uint64_t kv_proc_switches(pid_t pid);
 
+/** Returns the processor time of the first thread of a process in us; 0 if unknown. */
+uint64_t kv_proc_cpu(pid_t pid);
+
 /** Stores the present counters. Returns false, and zeros, unless the device model counts. */
 bool kv_adapter_read(struct kv_adapter *adapter);
 

@@ -77,6 +77,7 @@ static void kv_report_json_sums(const struct kv_sums *s)
 	kv_report_json_number("daemon_loops", true, s->loops);
 	kv_report_json_number("daemon_sleeps", true, s->sleeps);
 	kv_report_json_number("context_switches", true, s->switches);
+	kv_report_json_number("cpu_us", true, s->cpu);
 }
 
 static void kv_report_run_json(const struct kv_conf *conf, uint32_t ranks, uint32_t index,

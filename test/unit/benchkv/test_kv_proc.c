@@ -46,10 +46,22 @@ Test(kv_proc, sleeps_are_context_switches)
 	cr_assert_geq(kv_proc_switches(getpid()) - before, 10);
 }
 
+Test(kv_proc, work_is_processor_time)
+{
+	uint64_t before = kv_proc_cpu(getpid());
+	volatile unsigned sum = 0;
+
+	while (kv_proc_cpu(getpid()) - before < 10000)
+		for (unsigned i = 0; i < 1000000; i++)
+			sum += i;
+	cr_assert_gt(before, 0);
+}
+
 Test(kv_proc, a_process_that_is_gone_counts_nothing)
 {
 	cr_assert_eq(kv_proc_memory(0), 0);
 	cr_assert_eq(kv_proc_switches(0), 0);
+	cr_assert_eq(kv_proc_cpu(0), 0);
 }
 
 Test(kv_proc, counters_of_the_adapter_go_to_their_fields)
