@@ -149,5 +149,6 @@ void cm_ep_close(struct cm_ep *cep)
 	node->cep_cnt--;
 	cm_node_unlock(node);
 	cm_peer_table_fini(&cep->peers);
+	cm_ended_fini(&cep->ended);
 	free(cep);
 }

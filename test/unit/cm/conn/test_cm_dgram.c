@@ -181,6 +181,38 @@ Test(cm_dgram, a_packet_of_an_unknown_connection_gets_bye_and_a_bye_no_reply)
 	dgram_peer_close(&g);
 }
 
+Test(cm_dgram, a_hello_to_an_ended_incarnation_gets_bye)
+{
+	struct wire_cm_pkt ack, hello, bye;
+
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	cr_assert(cm_raw_peer_get_ack(&g.s, &g.to, &ack));
+	cm_raw_peer_make_hello(&g.s, &ack, &hello);
+	hello.dst_inc ^= 1;
+	cm_raw_peer_send(&g.s, &g.to, &hello);
+	bye = cm_raw_peer_await(&g.s, WIRE_CM_BYE);
+	cr_expect_eq(bye.nonce, hello.nonce);
+	cr_expect_eq(bye.src_inc, g.a.cep->inc);
+	cr_expect_eq(bye.dst_inc, g.s.inc);
+	cr_expect_eq(cm_end_get(&g.a, &g.a.prepared), 0);
+	dgram_peer_close(&g);
+}
+
+/** Between ACK and HELLO the process is replaced: the attempt does not wait for its timeout. */
+Test(cm_dgram, an_attempt_with_a_peer_that_restarts_meanwhile_begins_anew)
+{
+	struct wire_cm_pkt hello, req;
+
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, 0);
+	hello = dgram_peer_await_hello(&g);
+	g.s.inc++;
+	dgram_peer_send(&g, WIRE_CM_BYE, hello.nonce);
+	req = cm_raw_peer_await(&g.s, WIRE_CM_REQ);
+	cr_expect_neq(req.nonce, hello.nonce);
+	cr_expect_eq(cm_end_get(&g.a, &g.a.failed), 0);
+	dgram_peer_close(&g);
+}
+
 Test(cm_dgram, packets_of_other_attempts_change_nothing)
 {
 	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);

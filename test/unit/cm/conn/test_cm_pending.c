@@ -230,8 +230,8 @@ Test(cm_pending, a_host_with_all_pending_connections_does_not_block_another)
 	cr_expect_eq(cm_end_stats(&a).pending_evicted, 1);
 }
 
-/** The replaced peer need not notice: its next repeated HELLO is as good as the first. */
-Test(cm_pending, a_replaced_peer_is_accepted_by_its_next_hello)
+/** The replaced peer is notified when it repeats its HELLO, and begins anew. */
+Test(cm_pending, a_replaced_peer_is_notified_and_accepted_with_its_next_attempt)
 {
 	struct cm_raw_peer *s = &raw_peers[0];
 	struct wire_cm_pkt ack, hello, reply;
@@ -246,8 +246,10 @@ Test(cm_pending, a_replaced_peer_is_accepted_by_its_next_hello)
 	fill(CM_PENDING_MAX - 1, CROWDED);
 	cr_assert(has_room(HONEST, since(CROWDED) + ms(CM_PENDING_MS)));
 	cm_raw_peer_send(s, &to, &hello);
-	cr_assert(cm_end_wait(&a, &a.prepared, CM_PENDING_MAX + 1, CM_TEST_WAIT_MS),
-		  "not prepared again");
+	cm_raw_peer_await(s, WIRE_CM_BYE);
+	cr_expect_eq(cm_end_get(&a, &a.prepared), CM_PENDING_MAX);
+	s->nonce++;
+	cr_assert_eq(come(s).type, WIRE_CM_WELCOME);
 	say(s, WIRE_CM_READY);
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
 }

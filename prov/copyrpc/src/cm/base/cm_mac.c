@@ -97,6 +97,12 @@ bool cm_mac_check(const struct cm_mac_key *key, const union cm_addr *src, const 
 void cm_cookie_init(struct cm_cookie_jar *jar)
 {
 	randombytes_buf(jar->secret, sizeof(jar->secret));
+	jar->era = 0;
+}
+
+void cm_cookie_renew(struct cm_cookie_jar *jar)
+{
+	jar->era++;
 }
 
 static void cm_cookie_compute(const struct cm_cookie_jar *jar, const union cm_addr *addr,
@@ -111,6 +117,7 @@ static void cm_cookie_compute(const struct cm_cookie_jar *jar, const union cm_ad
 	cm_mac_add_u64(&st, inc);
 	cm_mac_add_u64(&st, nonce);
 	cm_mac_add_u64(&st, tick);
+	cm_mac_add_u64(&st, jar->era);
 	crypto_generichash_final(&st, cookie, WIRE_CM_COOKIE_LEN);
 }
 
@@ -162,5 +169,23 @@ uint64_t cm_mac_table_hash(const struct cm_cookie_jar *jar, const union cm_addr 
 	uint64_t hash;
 
 	crypto_shorthash((uint8_t *)&hash, (const uint8_t *)addr, sizeof(*addr), jar->secret);
+	return hash;
+}
+
+uint64_t cm_mac_attempt_hash(const struct cm_cookie_jar *jar, const union cm_addr *addr,
+			     uint64_t inc, uint64_t nonce)
+{
+	struct {
+		uint64_t inc;
+		uint64_t nonce;
+		union cm_addr addr;
+	} attempt;
+	uint64_t hash;
+
+	memset(&attempt, 0, sizeof(attempt));
+	attempt.inc = inc;
+	attempt.nonce = nonce;
+	attempt.addr = *addr;
+	crypto_shorthash((uint8_t *)&hash, (const uint8_t *)&attempt, sizeof(attempt), jar->secret);
 	return hash;
 }

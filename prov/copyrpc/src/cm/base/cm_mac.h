@@ -26,6 +26,7 @@
 
 /** Half a minute. A cookie is valid for one to two ticks. */
 #define CM_COOKIE_TICK_NS 30000000000ull
+#define CM_COOKIE_LIFE_NS (2 * CM_COOKIE_TICK_NS)
 
 struct cm_mac_key {
 	bool is_set;
@@ -48,6 +49,7 @@ bool cm_mac_check(const struct cm_mac_key *key, const union cm_addr *src, const 
 
 struct cm_cookie_jar {
 	uint8_t secret[CM_MAC_KEY_LEN];
+	uint64_t era; /* times that all cookies were made invalid */
 };
 
 void cm_cookie_init(struct cm_cookie_jar *jar);
@@ -55,6 +57,9 @@ void cm_cookie_make(const struct cm_cookie_jar *jar, const union cm_addr *addr, 
 		    uint64_t nonce, uint64_t now_ns, uint8_t cookie[WIRE_CM_COOKIE_LEN]);
 bool cm_cookie_check(const struct cm_cookie_jar *jar, const union cm_addr *addr, uint64_t inc,
 		     uint64_t nonce, uint64_t now_ns, const uint8_t cookie[WIRE_CM_COOKIE_LEN]);
+
+/** Makes all cookies of the jar invalid that were made so far. */
+void cm_cookie_renew(struct cm_cookie_jar *jar);
 
 /** Returns 64 random bits, never 0. */
 uint64_t cm_mac_random(void);
@@ -65,5 +70,8 @@ void cm_mac_random_name(char *name, size_t len);
 
 /** Returns a keyed hash, so that senders cannot choose colliding addresses. */
 uint64_t cm_mac_table_hash(const struct cm_cookie_jar *jar, const union cm_addr *addr);
+/** Returns a keyed hash of an attempt of a peer. */
+uint64_t cm_mac_attempt_hash(const struct cm_cookie_jar *jar, const union cm_addr *addr,
+			     uint64_t inc, uint64_t nonce);
 
 #endif

@@ -13,6 +13,7 @@
 #include "cm/conn/cm_pending.h"
 #include "cm/conn/cm_pkt.h"
 #include "cm/conn/cm_req.h"
+#include "cm/ep/cm_ended.h"
 #include "cm/ep/cm_ep.h"
 #include "cm/ep/cm_peer.h"
 #include "util/clock.h"
@@ -66,6 +67,20 @@ static void cm_hello_cross(struct cm_ep *cep, const struct cm_hello *hello)
 	cm_hello_reply(cep, hello, &pkt);
 }
 
+/**
+ * Replies BYE: the attempt has ended here, or named an incarnation that has. The sender is notified
+ * and begins anew.
+ */
+static void cm_hello_disown(struct cm_ep *cep, const struct cm_hello *hello)
+{
+	struct wire_cm_pkt pkt = { .type = WIRE_CM_BYE,
+				   .nonce = hello->pkt.nonce,
+				   .dst_inc = hello->pkt.src_inc };
+
+	cep->stats.rx_stale++;
+	cm_hello_reply(cep, hello, &pkt);
+}
+
 /* Passes the peer's parameters to the engine, which has prepared `conn`, and sends WELCOME. */
 static int cm_hello_welcome(struct cm_conn *conn, const struct cm_hello *hello,
 			    const struct cm_params *params)
@@ -91,6 +106,7 @@ static void cm_hello_open_conn(struct cm_ep *cep, struct cm_peer *peer,
 		cm_hello_refuse(cep, hello, ret, "the peer could not prepare its end");
 		return;
 	}
+	conn->accepted_ns = hello->fd < 0 ? util_clock_ns() : 0;
 	cm_req_await_conn(peer);
 	ret = cm_hello_welcome(conn, hello, &params);
 	if (ret) {
@@ -223,6 +239,13 @@ static bool cm_hello_path_failed(struct cm_ep *cep, const struct cm_hello *hello
 			 cm_peer_usable_paths(peer, hello->pkt.src_inc, cep->paths.all));
 }
 
+/** Returns whether this is a late copy of a HELLO whose connection has ended. */
+static bool cm_hello_has_ended(const struct cm_ep *cep, const struct cm_hello *hello)
+{
+	return cm_ended_has(cep, &hello->addr, hello->pkt.src_inc, hello->pkt.nonce,
+			    util_clock_ns());
+}
+
 static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 {
 	const struct wire_cm_pkt *pkt = &hello->pkt;
@@ -232,6 +255,8 @@ static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 			     pkt->hello.cookie)) {
 		cep->stats.rx_bad_cookie++;
 		cm_hello_refuse(cep, hello, -FI_EAGAIN, "the cookie has expired");
+	} else if (hello->fd < 0 && cm_hello_has_ended(cep, hello)) {
+		cm_hello_disown(cep, hello);
 	} else if (ret == -FI_EMFILE) {
 		UTIL_WARN_SELDOM(EP_CTRL, "%s\n", CM_ACCEPT_NO_FDS);
 		cm_hello_refuse(cep, hello, ret, "the peer is " CM_ACCEPT_NO_FDS);
@@ -257,10 +282,12 @@ void cm_accept_on_hello(struct cm_ep *cep, const union cm_addr *from, const stru
 	static const struct cm_fd_msg no_fds;
 	struct cm_hello hello = { .fd = -1, .addr = *from, .pkt = *pkt, .msg = &no_fds };
 
-	if (pkt->dst_inc == cep->inc && pkt->src_inc != cep->inc)
-		cm_hello_process(cep, &hello);
+	if (pkt->src_inc == cep->inc)
+		cep->stats.rx_stale++; /* own packet, reflected */
+	else if (pkt->dst_inc != cep->inc)
+		cm_hello_disown(cep, &hello);
 	else
-		cep->stats.rx_stale++;
+		cm_hello_process(cep, &hello);
 }
 
 /* Handles the first message on a stream, and takes over fd. */

@@ -11,7 +11,7 @@
  *
  * Otherwise the new peer is refused and retries. So an attacker on one host does not block peers on
  * others. A host is an IPv4 address or an IPv6 /64 network. A correct peer that was replaced
- * repeats HELLO until WELCOME arrives, and becomes pending again.
+ * gets BYE for its next HELLO and begins anew.
  *
  * A failed conn belongs to the engine until cm_conn_put. A failed pending connection that was not
  * put yet is a zombie. With CM_ZOMBIES_MAX zombies no connection is accepted: the engine makes no

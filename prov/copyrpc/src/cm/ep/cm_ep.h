@@ -19,6 +19,7 @@
 #include "cm/base/cm_addr.h"
 #include "cm/base/cm_mac.h"
 #include "cm/base/cm_timer.h"
+#include "cm/ep/cm_ended.h"
 #include "cm/ep/cm_peer.h"
 #include "cm/node/cm_node.h"
 #include "util/list.h"
@@ -51,6 +52,7 @@ struct cm_ep {
 	struct util_list pending;   /* cm_conn.pending_link, oldest first */
 	uint32_t pending_cnt;       /* conns without a stream in WELCOME_SENT */
 	uint32_t zombie_cnt;        /* failed ones, not yet put (cm_pending.h) */
+	struct cm_ended ended;      /* attempts whose HELLO is not accepted again */
 	uint32_t watched_cnt;       /* conns without a stream in UP */
 	bool is_private;            /* connects with `admitted` alone */
 	union cm_addr admitted;     /* family 0: no peer */
