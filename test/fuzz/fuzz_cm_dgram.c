@@ -51,6 +51,7 @@ static struct script script;
 static struct liar liars[LIARS];
 static struct cm_node *node;
 static struct user us, friend;
+static struct cm_mac_key no_key;
 
 static uint64_t take(unsigned bytes)
 {
@@ -241,6 +242,7 @@ static size_t lie(const struct liar *liar, uint8_t *buf)
 	len = wire_cm_encode(&pkt, buf);
 	if (what & 0x80)
 		buf[take(2) % len] ^= (uint8_t)take(1);
+	cm_mac_seal(&no_key, &us.cep->addr, &us.cep->addr, buf, len);
 	if (what & 0x40)
 		len = take(2) % (len + 1);
 	return len;

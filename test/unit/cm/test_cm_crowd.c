@@ -48,6 +48,7 @@ static int sock;
 static struct member *crowd;
 static uint32_t crowd_cnt, up_cnt, asked_cnt;
 static uint64_t pings, timeout_ns;
+static struct cm_mac_key no_key;
 
 /** Member i is process i / HOSTS of host i % HOSTS: 127.(16 + host).x.y */
 static void member_init(uint32_t i, uint16_t port)
@@ -88,6 +89,7 @@ static void say(const struct member *m, struct wire_cm_pkt *pkt)
 	pkt->nonce = m->nonce;
 	pkt->src_inc = m->nonce;
 	iov.iov_len = wire_cm_encode(pkt, buf);
+	cm_mac_seal(&no_key, &m->addr, &to, buf, iov.iov_len);
 	cmsg->cmsg_level = IPPROTO_IP;
 	cmsg->cmsg_type = IP_PKTINFO;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(info));

@@ -52,6 +52,24 @@ Test(cm_mac, every_changed_bit_is_detected)
 	}
 }
 
+/** Without a key the digest detects damage all the same, at whatever addresses. */
+Test(cm_mac, every_changed_bit_is_detected_without_a_key)
+{
+	struct cm_mac_key none;
+
+	cm_mac_key_set(&none, NULL);
+	cm_mac_seal(&none, &a, &b, buf, sizeof(buf));
+	cr_assert(cm_mac_check(&none, &a, &b, buf, sizeof(buf)));
+	cr_assert(cm_mac_check(&none, &b, &a, buf, sizeof(buf)), "addresses may be translated");
+	for (size_t bit = 0; bit < 8 * sizeof(buf); bit++) {
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		cr_assert(!cm_mac_check(&none, &a, &b, buf, sizeof(buf)), "bit %zu", bit);
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	memset(buf + sizeof(buf) - 32, 0, 32);
+	cr_assert(!cm_mac_check(&none, &a, &b, buf, sizeof(buf)));
+}
+
 Test(cm_mac, a_packet_is_invalid_for_any_other_address)
 {
 	union cm_addr c;

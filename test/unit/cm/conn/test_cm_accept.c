@@ -309,6 +309,7 @@ Test(cm_accept, another_user_with_a_valid_cookie_is_refused)
 				uint8_t buf[WIRE_CM_MAX];
 				size_t len = wire_cm_encode(&hello, buf);
 
+				cm_mac_seal(&s.key, &s.addr, &to, buf, len);
 				/* The send fails if the stream was refused first. */
 				if (cm_fd_send(s.stream, buf, len, NULL, 0))
 					continue;

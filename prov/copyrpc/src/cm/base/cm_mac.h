@@ -4,8 +4,8 @@
  *
  * MAC: keyed BLAKE2b (libsodium's crypto_generichash) over the two addresses and every byte of the
  * packet before the MAC. The addresses keep a packet from being sent back to its sender or on to a
- * third party. Without a job key the MAC is zero, and a packet with a MAC is refused: both ends
- * have the key, or neither.
+ * third party. Without a job key the MAC is an unkeyed digest of the packet: one that was altered
+ * on its way is dropped, as is one of an end with a key. Both ends have the key, or neither.
  *
  * Cookie: keyed hash of the sender's address, incarnation and nonce and the current half minute,
  * under a secret of the CM endpoint. A valid cookie proves that the sender received our ACK at that

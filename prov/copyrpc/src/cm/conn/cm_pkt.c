@@ -38,7 +38,8 @@ static void cm_pkt_warn_key(struct cm_ep *cep, const union cm_addr *from)
 		  "(logged once)\n",
 		  cm_addr_print(from, text),
 		  cep->node->key.is_set ? "does not have this process's job key"
-					: "uses a job key and this process has none");
+					: "uses a job key and this process has none, or "
+					  "its packets are altered on their way");
 }
 
 int cm_pkt_open(struct cm_ep *cep, const union cm_addr *from, const uint8_t *buf, size_t len,
