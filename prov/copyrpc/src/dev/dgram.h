@@ -73,12 +73,27 @@ struct dev_dgram_target {
 	uint32_t part_len; /* payload of each datagram but the last */
 };
 
+/** Byte that a datagram for the engine has: (byte at `off`) & `mask` == `value`. */
+struct dev_dgram_match {
+	uint8_t off;
+	uint8_t mask;
+	uint8_t value;
+};
+
+#define DEV_DGRAM_MATCH_MAX 4u
+
 struct dev_dgram_attr {
 	/* IP devices: the local address without its port. Other devices take it from `dev`. */
 	const struct sockaddr *local;
 	uint16_t port;   /* IP devices: port in host order; 0: any free one */
 	uint32_t rx_cnt; /* receive buffers, 1 to DEV_DGRAM_CNT_MAX */
 	uint32_t tx_cnt; /* datagrams in flight, at least 8 */
+	/*
+	 * Bytes that all datagrams for the engine have. The device may drop others where that is
+	 * cheap; the engine checks what it gets all the same.
+	 */
+	struct dev_dgram_match match[DEV_DGRAM_MATCH_MAX];
+	uint32_t match_cnt;
 };
 
 /** Part that the engine reads. Devices embed it first. */

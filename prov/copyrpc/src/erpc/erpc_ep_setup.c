@@ -59,6 +59,7 @@ int erpc_ep_open(const struct erpc_ep_attr *attr, struct erpc_ep **out)
 	ep->failed = attr->failed;
 	ep->paces = attr->link_rate > 0;
 	ep->eager_min = attr->eager_min;
+	ep->mark = attr->mark;
 	erpc_timely_cfg_init(&ep->timely_cfg, ep->paces ? attr->link_rate : 1e12, attr->host_ns);
 	util_list_init(&ep->dirty);
 	util_list_init(&ep->fresh);

@@ -20,6 +20,7 @@ struct erpc_ep_attr {
 	double link_rate; /* bytes per second, the initial rate of Timely; 0: no pacing */
 	uint64_t host_ns; /* share of a round trip that wake-ups of processes may take */
 	uint64_t seed;    /* for tokens; 0: from the system */
+	uint8_t mark;     /* low byte of all tokens from the system */
 	size_t eager_min; /* core_chan.eager_min of sessions */
 	/*
 	 * Called at the end of progress, after all up-calls: a session has failed (session->err).

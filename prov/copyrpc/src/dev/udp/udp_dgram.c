@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "dev/udp/udp_filter.h"
 #include "util/log.h"
 
 static void udp_close(struct dev_dgram *dg)
@@ -75,6 +76,7 @@ static int udp_open(struct dev *dev, const struct dev_dgram_attr *attr, struct d
 		udp_close(&ud->base);
 		return ret;
 	}
+	udp_filter_attach(ud->sock.fd, attr->match, attr->match_cnt);
 	ud->base.mtu = ud->sock.mtu;
 	ud->base.inline_max = ud->sock.mtu;
 	ud->base.copies_ah = true;

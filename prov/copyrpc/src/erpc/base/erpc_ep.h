@@ -97,7 +97,8 @@ struct erpc_ep {
 	uint32_t session_cnt;
 	uint32_t promised; /* packets that peers may send */
 	uint64_t random;
-	bool seeded; /* tokens follow from `random`, for tests */
+	uint8_t mark; /* low byte of all tokens: the device may drop packets without it */
+	bool seeded;  /* tokens follow from `random`, for tests */
 };
 
 /**

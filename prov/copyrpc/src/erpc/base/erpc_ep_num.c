@@ -19,13 +19,20 @@
 
 #define ERPC_SHARE 8u /* divisor: a session gets at most 1/8 of the free buffers */
 
-/** Draws a token from the system, so that a peer cannot guess the next; in tests from a seed. */
+/**
+ * Draws a token from the system, so that a peer cannot guess the next; in tests from a seed. All
+ * tokens of an endpoint have the same low byte, so that a device can recognize the packets.
+ */
 static int erpc_ep_token(struct erpc_ep *ep, uint64_t *token)
 {
 	uint64_t z;
 
-	if (!ep->seeded)
-		return getrandom(token, sizeof(*token), 0) == sizeof(*token) ? 0 : -FI_EIO;
+	if (!ep->seeded) {
+		if (getrandom(token, sizeof(*token), 0) != sizeof(*token))
+			return -FI_EIO;
+		*token = (*token & ~0xFFull) | ep->mark;
+		return 0;
+	}
 	z = ep->random += 0x9E3779B97F4A7C15ull;
 	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
 	z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;

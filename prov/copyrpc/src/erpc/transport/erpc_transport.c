@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -112,6 +113,17 @@ static void erpc_transport_failed(struct erpc_session *s)
 	eng_conn_fail(&s->conn, s->err);
 }
 
+/** Draws the byte that the tags of all sessions share, and lets the device drop other packets. */
+static int erpc_transport_mark(struct erpc_ep_attr *attr, struct dev_dgram_attr *dg_attr)
+{
+	if (getrandom(&attr->mark, sizeof(attr->mark), 0) != sizeof(attr->mark))
+		return -FI_EIO;
+	dg_attr->match[0] = (struct dev_dgram_match){ 13, 0xF0, WIRE_ERPC_MAGIC << 4 };
+	dg_attr->match[1] = (struct dev_dgram_match){ 14, 0xFF, attr->mark };
+	dg_attr->match_cnt = 2;
+	return 0;
+}
+
 int erpc_transport_ep_open(struct eng_transport *eng, struct core_engine_ep *eep,
 			   const struct sockaddr *addr, void **out)
 {
@@ -136,7 +148,9 @@ int erpc_transport_ep_open(struct eng_transport *eng, struct core_engine_ep *eep
 
 	if (!tep)
 		return -FI_ENOMEM;
-	ret = flt_open(cfg->dgram, transport->dev, &dg_attr, &attr.dg);
+	ret = erpc_transport_mark(&attr, &dg_attr);
+	if (!ret)
+		ret = flt_open(cfg->dgram, transport->dev, &dg_attr, &attr.dg);
 	if (!ret)
 		ret = erpc_ep_open(&attr, &tep->ep);
 	if (ret) {
