@@ -9,6 +9,7 @@
 #include "cm/conn/cm_conn.h"
 #include "cm/conn/cm_req.h"
 #include "cm/conn/cm_udp.h"
+#include "cm/conn/cm_unused.h"
 #include "cm/ep/cm_ep.h"
 #include "cm/msg/cm_connreq.h"
 #include "util/log.h"
@@ -30,6 +31,7 @@ static void cm_ep_init(struct cm_ep *cep)
 	cm_mac_random_name(cep->name, sizeof(cep->name));
 	cep->inc = cm_mac_random();
 	cep->uid = geteuid();
+	cep->unused_max = CM_UNUSED_MAX;
 	util_list_init(&cep->conns);
 	util_list_init(&cep->incoming);
 	util_list_init(&cep->req_queue);

@@ -116,6 +116,7 @@ struct cm_stats {
 	uint64_t rx_unproven;      /* HELLO datagrams from this host, refused: no proof of user */
 	uint64_t incoming_evicted; /* accepted streams closed before HELLO: timeout, or too many */
 	uint64_t pending_evicted;  /* pending connections ended because too many were pending */
+	uint64_t unused_refused;   /* HELLO datagrams of hosts with too many unused connections */
 	uint64_t cookies_renewed;  /* times that all cookies were made invalid (cm_ended.h) */
 	uint64_t accept_pauses;    /* pauses in accepting, without a free descriptor */
 	uint64_t conns_up;

@@ -13,6 +13,7 @@
 #include "cm/conn/cm_pending.h"
 #include "cm/conn/cm_pkt.h"
 #include "cm/conn/cm_req.h"
+#include "cm/conn/cm_unused.h"
 #include "cm/ep/cm_ended.h"
 #include "cm/ep/cm_ep.h"
 #include "cm/ep/cm_peer.h"
@@ -246,6 +247,14 @@ static bool cm_hello_has_ended(const struct cm_ep *cep, const struct cm_hello *h
 			    util_clock_ns());
 }
 
+/** Returns whether the sender's host has too many sessions on which nothing was received. */
+static bool cm_hello_exceeds_unused(struct cm_ep *cep, const struct cm_hello *hello)
+{
+	return hello->fd < 0 &&
+	       hello->pkt.hello.params.path & (WIRE_CM_PATH_UD | WIRE_CM_PATH_UDP) &&
+	       !cm_unused_has_room(cep, &hello->addr, util_clock_ns());
+}
+
 static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 {
 	const struct wire_cm_pkt *pkt = &hello->pkt;
@@ -269,6 +278,10 @@ static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 		cm_hello_refuse(cep, hello, -FI_EINVAL, "the HELLO is inconsistent");
 	} else if (hello->fd < 0 && cm_ep_needs_proof(cep, &hello->addr)) {
 		cm_hello_refuse_unproven(cep, hello);
+	} else if (cm_hello_exceeds_unused(cep, hello)) {
+		cep->stats.unused_refused++;
+		cm_hello_refuse(cep, hello, -FI_EAGAIN,
+				"too many connections of this host wait for their first message");
 	} else if (hello->fd < 0 && !cm_pending_make_room(cep, &hello->addr, util_clock_ns())) {
 		cm_hello_refuse(cep, hello, -FI_EAGAIN,
 				"too many connections are pending at the peer");

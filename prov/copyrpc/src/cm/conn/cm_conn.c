@@ -12,6 +12,7 @@
 #include "cm/conn/cm_pending.h"
 #include "cm/conn/cm_pkt.h"
 #include "cm/conn/cm_req.h"
+#include "cm/conn/cm_unused.h"
 #include "cm/ep/cm_ended.h"
 #include "cm/ep/cm_ep.h"
 #include "cm/ep/cm_peer.h"
@@ -52,10 +53,14 @@ static void cm_conn_set_state(struct cm_conn *conn, enum cm_conn_state state)
 	if (conn->accepted_ns && state == CM_CONN_DOWN)
 		cm_ended_add(conn->cep, &conn->addr, conn->peer_inc, conn->nonce, conn->accepted_ns,
 			     util_clock_ns());
-	if (conn->is_dgram && state == CM_CONN_UP)
+	if (conn->is_dgram && state == CM_CONN_UP) {
 		conn->cep->watched_cnt++;
-	if (conn->is_dgram && conn->state == CM_CONN_UP)
+		cm_unused_add(conn);
+	}
+	if (conn->is_dgram && conn->state == CM_CONN_UP) {
 		conn->cep->watched_cnt--;
+		cm_unused_remove(conn);
+	}
 	conn->state = state;
 }
 

@@ -12,6 +12,7 @@
 #include "cm/conn/cm_pkt.h"
 #include "cm/conn/cm_req.h"
 #include "cm/conn/cm_udp.h"
+#include "cm/conn/cm_unused.h"
 #include "cm/ep/cm_ep.h"
 #include "cm/ep/cm_peer.h"
 #include "util/clock.h"
@@ -145,6 +146,8 @@ static void cm_dgram_poll_engine(struct cm_conn *conn, uint64_t now_ns)
 	if (!cep->ops->last_rx_ns)
 		return;
 	last_rx_ns = cep->ops->last_rx_ns(cep->ctx, conn, conn->user);
+	if (last_rx_ns)
+		cm_unused_remove(conn);
 	if (last_rx_ns > now_ns) /* received after now_ns was read */
 		last_rx_ns = now_ns;
 	if (last_rx_ns > conn->last_rx_ns)

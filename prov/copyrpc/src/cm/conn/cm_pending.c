@@ -10,12 +10,7 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-#define CM_PENDING_HOSTS 1024u /* counters; hosts that collide share one */
-
-/**
- * Returns the counter index of the address's host. Keyed, so that no sender can choose a collision.
- */
-static uint32_t cm_pending_host(const struct cm_ep *cep, const union cm_addr *addr)
+uint32_t cm_pending_host(const struct cm_ep *cep, const union cm_addr *addr)
 {
 	union cm_addr host;
 

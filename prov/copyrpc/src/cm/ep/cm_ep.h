@@ -27,6 +27,9 @@
 /** Feature bits of this build (docs/handshake.md, section 2.2). */
 #define CM_FEATURES 0ull
 
+/** Counters of hosts; hosts that collide share one. */
+#define CM_PENDING_HOSTS 1024u
+
 struct cm_connreq;
 
 struct cm_ep {
@@ -47,15 +50,18 @@ struct cm_ep {
 	struct util_list conns;    /* cm_conn.cep_link: every conn not yet put */
 	struct util_list incoming; /* cm_incoming.link, oldest first */
 	uint32_t incoming_cnt;
-	struct util_list req_queue; /* cm_req.queue_link: requests without a slot */
-	uint32_t req_slot_cnt;      /* requests being probed */
-	struct util_list pending;   /* cm_conn.pending_link, oldest first */
-	uint32_t pending_cnt;       /* conns without a stream in WELCOME_SENT */
-	uint32_t zombie_cnt;        /* failed ones, not yet put (cm_pending.h) */
-	struct cm_ended ended;      /* attempts whose HELLO is not accepted again */
-	uint32_t watched_cnt;       /* conns without a stream in UP */
-	bool is_private;            /* connects with `admitted` alone */
-	union cm_addr admitted;     /* family 0: no peer */
+	struct util_list req_queue;            /* cm_req.queue_link: requests without a slot */
+	uint32_t req_slot_cnt;                 /* requests being probed */
+	struct util_list pending;              /* cm_conn.pending_link, oldest first */
+	uint32_t pending_cnt;                  /* conns without a stream in WELCOME_SENT */
+	uint32_t zombie_cnt;                   /* failed ones, not yet put (cm_pending.h) */
+	struct cm_ended ended;                 /* attempts whose HELLO is not accepted again */
+	uint32_t watched_cnt;                  /* conns without a stream in UP */
+	uint32_t unused_cnt[CM_PENDING_HOSTS]; /* cm_unused.h, by host */
+	uint32_t unused_max;
+	uint64_t unused_sweep_ns; /* earliest time of the next sweep */
+	bool is_private;          /* connects with `admitted` alone */
+	union cm_addr admitted;   /* family 0: no peer */
 	uint64_t admitted_inc;
 	struct cm_connreq *connreq; /* msg/cm_msg.h; NULL: none */
 	/* For msg: a connection is up (0), or a request failed with `err`. NULL: no connreq yet. */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Unused connections: see cm_unused.h. */
+#include "cm/conn/cm_unused.h"
+
+#include "cm/conn/cm_conn.h"
+#include "cm/conn/cm_pending.h"
+#include "cm/ep/cm_ep.h"
+#include "util/clock.h"
+
+void cm_unused_add(struct cm_conn *conn)
+{
+	if (!conn->accepted_ns || !(conn->path & (WIRE_CM_PATH_UD | WIRE_CM_PATH_UDP)))
+		return;
+	conn->is_unused = true;
+	conn->cep->unused_cnt[cm_pending_host(conn->cep, &conn->addr)]++;
+}
+
+void cm_unused_remove(struct cm_conn *conn)
+{
+	if (!conn->is_unused)
+		return;
+	conn->is_unused = false;
+	conn->cep->unused_cnt[cm_pending_host(conn->cep, &conn->addr)]--;
+}
+
+/** Uncounts the connections on which the engine has received a message since. */
+static void cm_unused_sweep(struct cm_ep *cep)
+{
+	struct util_list *it;
+
+	for (it = cep->conns.next; it != &cep->conns; it = it->next) {
+		struct cm_conn *conn = UTIL_CONTAINER_OF(it, struct cm_conn, cep_link);
+
+		if (conn->is_unused && cep->ops->last_rx_ns &&
+		    cep->ops->last_rx_ns(cep->ctx, conn, conn->user))
+			cm_unused_remove(conn);
+	}
+}
+
+bool cm_unused_has_room(struct cm_ep *cep, const union cm_addr *addr, uint64_t now_ns)
+{
+	const uint32_t *cnt = &cep->unused_cnt[cm_pending_host(cep, addr)];
+
+	if (*cnt < cep->unused_max)
+		return true;
+	if (now_ns >= cep->unused_sweep_ns) {
+		cep->unused_sweep_ns = now_ns + CM_UNUSED_SWEEP_MS * UTIL_NS_PER_MS;
+		cm_unused_sweep(cep);
+	}
+	return *cnt < cep->unused_max;
+}
