@@ -2,6 +2,8 @@
 /* Implements erpc_server.h. */
 #include "erpc/slot/erpc_server.h"
 
+#include "util/bits.h"
+
 void erpc_server_init(struct erpc_server *s, uint64_t first, uint32_t payload)
 {
 	/* Starts as if the previous request were completed. */
@@ -56,8 +58,11 @@ enum erpc_verdict erpc_server_take_req(struct erpc_server *s, const struct wire_
 	}
 	if (h->pkt_num != s->rx)
 		return h->pkt_num < s->rx ? ERPC_REPEAT : ERPC_EARLY;
-	erpc_ahead_keep(&s->ahead, 0);
-	s->rx += erpc_ahead_take(&s->ahead);
+	s->rx++;
+	if (UTIL_UNLIKELY(!erpc_ahead_is_empty(&s->ahead))) {
+		erpc_ahead_shift(&s->ahead, 1);
+		s->rx += erpc_ahead_take(&s->ahead);
+	}
 	return s->rx == s->req_pkts ? ERPC_LAST : ERPC_TAKE;
 }
 
