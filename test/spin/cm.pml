@@ -408,9 +408,9 @@ inline on_hello(me, by_stream)
 			:: else
 			fi
 		:: dst == e[me].inc && (e[me].ended & (1 << n)) -> reply(me, BYE, by_stream)
-		:: dst == e[me].inc && !(e[me].ended & (1 << n)) && DOUBTS && !by_stream &&
+		:: dst == e[me].inc && !(e[me].ended & (1 << n)) && DOUBTS &&
 		   e[me].conn == UP && !e[me].stream && e[me].peer != src ->
-			reply(me, AGAIN, 0);
+			reply(me, AGAIN, by_stream);
 			say(me, PING)
 		:: else ->
 			if

@@ -158,6 +158,28 @@ Test(cm_dgram_live, a_restarted_peer_is_checked_and_accepted)
 	dgram_peer_close(&g);
 }
 
+/** The stream of a process that has ended may be read after its successor has connected. */
+Test(cm_dgram_live, an_old_hello_on_a_stream_ends_nothing)
+{
+	struct cm_paths paths = { WIRE_CM_PATH_NIC | WIRE_CM_PATH_SHM, { WIRE_CM_PATH_NIC } };
+	struct wire_cm_pkt ack, hello, reply;
+
+	dgram_peer_open(&g, paths, NULL, 0);
+	dgram_peer_establish(&g);
+	g.s.inc++;
+	g.s.nonce++;
+	cr_assert(cm_raw_peer_get_ack(&g.s, &g.to, &ack));
+	cr_assert(cm_raw_peer_connect(&g.s, &ack));
+	cm_raw_peer_make_hello(&g.s, &ack, &hello);
+	cm_raw_peer_send_stream(&g.s, &g.to, &hello, NULL, 0);
+	cr_assert_eq(cm_raw_peer_recv_stream(&g.s, &reply, CM_TEST_WAIT_MS), 1);
+	cr_expect_eq(reply.type, WIRE_CM_NAK);
+	cr_expect_eq(reply.nak.err, FI_EAGAIN);
+	cm_raw_peer_await(&g.s, WIRE_CM_PING);
+	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
+	dgram_peer_close(&g);
+}
+
 Test(cm_dgram_live, another_incarnation_at_the_address_ends_the_old_connection)
 {
 	struct wire_cm_pkt bye = { .type = WIRE_CM_BYE, .src_inc = 4711 };

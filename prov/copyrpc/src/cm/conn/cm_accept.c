@@ -157,16 +157,17 @@ static bool cm_hello_replace_conn(struct cm_ep *cep, const struct cm_hello *hell
 }
 
 /**
- * Returns whether a HELLO datagram names another incarnation than the established conn. The peer
- * was restarted, or the packet is old or replayed. A PING decides: a restarted peer replies BYE,
- * which ends the conn before its next HELLO.
+ * Returns whether a HELLO names another incarnation than the established conn without a stream.
+ * The peer was restarted, or the packet is old or replayed, or it waited on the stream of a
+ * process that has ended since. A PING decides: a restarted peer replies BYE, which ends the conn
+ * before its next HELLO.
  */
 static bool cm_hello_is_doubtful(struct cm_ep *cep, const struct cm_hello *hello)
 {
 	struct cm_peer *peer = cm_peer_find(cep, &hello->addr);
 	struct cm_conn *conn = peer ? peer->conn : NULL;
 
-	if (hello->fd >= 0 || !conn || !conn->is_dgram || conn->state != CM_CONN_UP ||
+	if (!conn || !conn->is_dgram || conn->state != CM_CONN_UP ||
 	    conn->peer_inc == hello->pkt.src_inc)
 		return false;
 	cm_dgram_suspect(conn);
