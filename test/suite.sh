@@ -105,9 +105,10 @@ build_asan()
 	make_in_build all integ
 }
 
-# Through ccache a second run, or one of another checkout, compiles only what has changed since.
-if [ -d /usr/lib/ccache ]; then
-	export PATH=/usr/lib/ccache:$PATH CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1
+# With ccache a second run, or one of another checkout, compiles only what has changed since. A first run takes
+# longer with it, so it has to be requested.
+if [ "${SUITE_CCACHE:-no}" = yes ] && [ -d /usr/lib/ccache ]; then
+	export PATH=/usr/lib/ccache:$PATH CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
 fi
 # Tests are compiled without optimisation, whatever is tested has (test/Makefile.include).
 export TEST_OPT=-O0
