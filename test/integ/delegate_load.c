@@ -232,7 +232,7 @@ static int delegate_end_calls(void)
 static long memory_now(void)
 {
 	FILE *f = fopen("/proc/self/statm", "r");
-	long size, resident;
+	long size, resident = 0;
 
 	FAB_TRUE(f && fscanf(f, "%ld %ld", &size, &resident) == 2);
 	fclose(f);
