@@ -3,7 +3,7 @@
  * Idle costs no CPU: a server without requests and a client with an open call sleep, by the
  * ..._wait functions and by their descriptors, and a call after that wakes each of them once.
  *
- * What is counted holds on a busy machine too: CPU time and voluntary context switches of each
+ * Counts hold on a busy machine too: CPU time and voluntary context switches of each
  * process while nothing happens, and wakeups per call.
  *
  * usage: local_idle delegation|ipc
