@@ -20,11 +20,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#define WIRE_ERPC_HDR_LEN 16u
-#define WIRE_ERPC_MAGIC   0xBu
-#define WIRE_ERPC_MSG_MAX ((1u << 24) - 1) /* bytes of a request or a response */
-#define WIRE_ERPC_PKT_MAX (1u << 14)       /* packets of a request and its response together */
-#define WIRE_ERPC_REQ_MAX (1ull << 44)
+#define WIRE_ERPC_HDR_LEN  16u
+#define WIRE_ERPC_MAGIC    0xBu
+#define WIRE_ERPC_MAGIC_AT 13u /* byte of the header whose upper half is the magic */
+#define WIRE_ERPC_TAG_AT   14u /* byte of the header that is the lower half of the tag */
+#define WIRE_ERPC_MSG_MAX  ((1u << 24) - 1) /* bytes of a request or a response */
+#define WIRE_ERPC_PKT_MAX  (1u << 14)       /* packets of a request and its response together */
+#define WIRE_ERPC_REQ_MAX  (1ull << 44)
 
 enum wire_erpc_kind {
 	WIRE_ERPC_REQ = 0,  /* part of a request */

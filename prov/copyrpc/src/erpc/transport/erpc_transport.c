@@ -118,8 +118,9 @@ static int erpc_transport_mark(struct erpc_ep_attr *attr, struct dev_dgram_attr 
 {
 	if (getrandom(&attr->mark, sizeof(attr->mark), 0) != sizeof(attr->mark))
 		return -FI_EIO;
-	dg_attr->match[0] = (struct dev_dgram_match){ 13, 0xF0, WIRE_ERPC_MAGIC << 4 };
-	dg_attr->match[1] = (struct dev_dgram_match){ 14, 0xFF, attr->mark };
+	dg_attr->match[0] =
+		(struct dev_dgram_match){ WIRE_ERPC_MAGIC_AT, 0xF0, WIRE_ERPC_MAGIC << 4 };
+	dg_attr->match[1] = (struct dev_dgram_match){ WIRE_ERPC_TAG_AT, 0xFF, attr->mark };
 	dg_attr->match_cnt = 2;
 	return 0;
 }
