@@ -140,8 +140,7 @@ static bool util_iface_read_addr(const struct ifaddrs *ifa, struct util_iface *i
 {
 	int family = ifa->ifa_addr ? ifa->ifa_addr->sa_family : AF_UNSPEC;
 
-	if ((family != AF_INET && family != AF_INET6) || !(ifa->ifa_flags & IFF_UP) ||
-	    !(ifa->ifa_flags & IFF_RUNNING))
+	if ((family != AF_INET && family != AF_INET6) || !(ifa->ifa_flags & IFF_UP))
 		return false;
 	memset(it, 0, sizeof(*it));
 	snprintf(it->name, sizeof(it->name), "%s", ifa->ifa_name);
@@ -149,6 +148,7 @@ static bool util_iface_read_addr(const struct ifaddrs *ifa, struct util_iface *i
 	       family == AF_INET6 ? sizeof(it->addr.in6) : sizeof(it->addr.in));
 	it->prefix_len = util_iface_prefix(ifa->ifa_netmask, family);
 	it->is_loopback = ifa->ifa_flags & IFF_LOOPBACK;
+	it->has_carrier = ifa->ifa_flags & IFF_RUNNING;
 	it->is_link_local = family == AF_INET6
 				    ? IN6_IS_ADDR_LINKLOCAL(&it->addr.in6.sin6_addr)
 				    : (ntohl(it->addr.in.sin_addr.s_addr) >> 16) == 0xA9FE;
@@ -229,12 +229,31 @@ static unsigned util_iface_permitted(const char *filter, struct util_iface *list
 	return kept;
 }
 
+static bool util_iface_is_proper(const struct util_iface *it)
+{
+	return !it->is_loopback && !it->is_link_local;
+}
+
+/* Removes interfaces without a carrier, unless no other has a proper address. */
+static unsigned util_iface_connected(struct util_iface *list, unsigned cnt)
+{
+	unsigned kept = 0;
+	bool found = false;
+
+	for (unsigned i = 0; i < cnt && !found; i++)
+		found = list[i].has_carrier && util_iface_is_proper(&list[i]);
+	for (unsigned i = 0; i < cnt; i++)
+		if (list[i].has_carrier || !found)
+			list[kept++] = list[i];
+	return kept;
+}
+
 /* Removes loopback and link-local addresses, unless there is no other. */
 static unsigned util_iface_proper(struct util_iface *list, unsigned cnt)
 {
 	unsigned kept = 0;
 
-	while (kept < cnt && !list[kept].is_loopback && !list[kept].is_link_local)
+	while (kept < cnt && util_iface_is_proper(&list[kept]))
 		kept++;
 	return kept || !cnt ? kept : 1;
 }
@@ -274,6 +293,7 @@ unsigned util_iface_list(int family, const char *filter, struct util_iface *list
 
 	if (filter)
 		cnt = util_iface_permitted(filter, all, cnt);
+	cnt = util_iface_connected(all, cnt);
 	util_iface_sort(all, cnt);
 	cnt = util_iface_proper(all, cnt);
 	if (filter && !cnt)

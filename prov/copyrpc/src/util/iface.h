@@ -12,7 +12,9 @@
  *   4. that of the default route better than others; no default route is needed.
  *
  * Loopback and link-local addresses are used only where there is no other, or where the filter
- * names them. Nothing is sent, and no host name is resolved.
+ * names them. An interface without a carrier is used before those, but not before any other: the
+ * kernel may report the carrier a second after the interface came up, when its address works
+ * already. Nothing is sent, and no host name is resolved.
  *
  * Also tested by test/integ/hosts.
  */
@@ -42,6 +44,7 @@ struct util_iface {
 	int speed;                  /* Mbit/s; 0: not known */
 	bool is_loopback;
 	bool is_link_local;
+	bool has_carrier;
 	bool is_physical; /* hardware, or a bond, bridge or VLAN above hardware */
 	bool is_default;  /* address from which packets to unknown networks leave */
 };
