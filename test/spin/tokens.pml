@@ -31,7 +31,7 @@
 /*
  * The properties. Each is a constant 0, there to show its name when an assertion fails.
  *   HOLE    no token is put behind the server, or beyond a word that is still empty
- *   FULL    a token finds room
+ *   FULL    a token finds room, unless others fill the ring meanwhile
  *   LOST    where nothing moves, every call of a client that lives has ended
  *   WRONG   a response reaches the call that it was made for
  */
@@ -42,6 +42,7 @@ typedef word_t { byte lap; bit filled; byte id };
 word_t word[WORDS];
 byte head;			/* hint */
 byte spos;			/* the server's position */
+byte total;			/* tokens put so far; not part of the algorithm */
 
 /* ---- places ---- */
 typedef place_t {
@@ -101,6 +102,7 @@ inline put()
 {
 	pos = head;
 	steps = 2 * WORDS;
+	before = total;
 	do
 	:: d_step {
 		done = 0;
@@ -110,6 +112,7 @@ inline put()
 			word[pos % WORDS].filled = 1;
 			word[pos % WORDS].lap = pos / WORDS;
 			word[pos % WORDS].id = me;
+			total++;
 			done = 1
 		:: else ->
 			assert(FULL || !IS_OLD(pos))
@@ -121,10 +124,20 @@ inline put()
 #ifndef MUT_NO_HELP
 		pass(pos);
 #endif
-		d_step { pos++; steps--; assert(FULL || steps > 0) }
+		/* A put that gives up is repeated by the client's next poll. */
+		d_step {
+			pos = (head > pos -> head : pos + 1);
+			steps--;
+			if
+			:: steps == 0 ->
+				assert(FULL || total - before >= WORDS);
+				steps = 2 * WORDS; before = total; pos = head
+			:: else
+			fi
+		}
 	   fi
 	od;
-	atomic { pos = 0; steps = 0; done = 0 }
+	atomic { pos = 0; steps = 0; before = 0; done = 0 }
 }
 #endif
 
@@ -175,7 +188,7 @@ inline connect()
 
 proctype client(byte me)
 {
-	byte pos, steps, s, q;
+	byte pos, steps, before, s, q;
 	bit old, done;
 
 life:
@@ -204,7 +217,7 @@ end1:		do
 	if
 	:: d_step { p[me].stop -> p[me].stopped = 1 };
 end2:		false
-	:: d_step { p[me].kill -> p[me].kill = 0; p[me].died = 1; pos = 0; steps = 0; old = 0; done = 0; s = 0 };
+	:: d_step { p[me].kill -> p[me].kill = 0; p[me].died = 1; pos = 0; steps = 0; before = 0; old = 0; done = 0; s = 0 };
 		goto life
 	fi
 }

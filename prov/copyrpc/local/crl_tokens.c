@@ -24,18 +24,23 @@ void crl_tokens_init(struct crl_tokens *tokens, void *mem, uint32_t words)
 	};
 }
 
-/* Advances the hint beyond `pos`, unless another client did. */
-static void crl_tokens_pass(struct crl_tokens *tokens, uint64_t pos)
+/* Advances the hint beyond `pos`, unless another client did. Returns the next position to try. */
+static uint64_t crl_tokens_pass(struct crl_tokens *tokens, uint64_t pos)
 {
-	atomic_compare_exchange_strong_explicit(&tokens->mem->head, &pos, pos + 1,
-						memory_order_relaxed, memory_order_relaxed);
+	uint64_t head = pos;
+
+	if (atomic_compare_exchange_strong_explicit(&tokens->mem->head, &head, pos + 1,
+						    memory_order_relaxed, memory_order_relaxed))
+		return pos + 1;
+	/* A client that was not scheduled for a while skips all that was put meanwhile. */
+	return (int64_t)(head - pos) > 0 ? head : pos + 1;
 }
 
 bool crl_tokens_put(struct crl_tokens *tokens, uint32_t client)
 {
 	uint64_t pos = atomic_load_explicit(&tokens->mem->head, memory_order_relaxed);
 
-	for (uint32_t steps = 2 * (tokens->mask + 1); steps; steps--, pos++) {
+	for (uint32_t steps = 2 * (tokens->mask + 1); steps; steps--) {
 		uint64_t empty = crl_tokens_empty(tokens, pos);
 		uint64_t word = empty;
 
@@ -47,7 +52,7 @@ bool crl_tokens_put(struct crl_tokens *tokens, uint32_t client)
 		}
 		if ((int32_t)((uint32_t)(word >> 32) - (uint32_t)(empty >> 32)) < 0)
 			return false;
-		crl_tokens_pass(tokens, pos);
+		pos = crl_tokens_pass(tokens, pos);
 	}
 	return false;
 }
