@@ -25,6 +25,7 @@
 
 #include "dev/dev.h"
 #include "dev/shm/shm_expose.h"
+#include "dev/shm/shm_guard.h"
 #include "dev/shm/shm_inbox.h"
 #include "dev/shm/shm_link.h"
 #include "util/bits.h"
@@ -49,7 +50,7 @@ struct shm_tune {
 struct shm_dev {
 	/* Used by poll: one line. */
 	alignas(UTIL_CACHE_LINE) struct shm_slot *act;
-	struct shm_inbox *inbox;
+	struct shm_inbox *inbox; /* that polls look at: `own_inbox`, or an empty one (shm_guard.h) */
 	uint32_t act_cnt;
 	uint32_t cursor;
 	uint32_t per_poll; /* tune.per_poll; 0 for one poll in which bulk copies have their turn */
@@ -59,7 +60,9 @@ struct shm_dev {
 	uint32_t bulk_cnt; /* exposures and links with gets: an idle poll looks after them */
 
 	/* Rarely used. */
-	alignas(UTIL_CACHE_LINE) struct util_list unsettled;
+	alignas(UTIL_CACHE_LINE) struct shm_inbox *own_inbox;
+	struct shm_guard guard;
+	struct util_list unsettled;
 	struct util_list exposed;              /* shm_link.exposed_link */
 	struct util_list pending;              /* shm_share.link */
 	struct shm_link *links[SHM_LINKS_MAX]; /* attached links */

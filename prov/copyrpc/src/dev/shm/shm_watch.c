@@ -155,6 +155,15 @@ static void shm_watch_sweep(struct shm_dev *dev)
 		util_list_push_back(&dev->unsettled, item);
 }
 
+/* Looks at a closed inbox, and opens it when its time is over. */
+static void shm_watch_guard(struct shm_dev *dev)
+{
+	if (shm_guard_tick(&dev->guard) && shm_inbox_is_set(dev->own_inbox))
+		shm_watch_take(dev);
+	if (!dev->guard.closed)
+		dev->inbox = dev->own_inbox;
+}
+
 void shm_watch_tick(struct shm_dev *dev)
 {
 	dev->tick_left = dev->tune.tick;
@@ -166,28 +175,39 @@ void shm_watch_tick(struct shm_dev *dev)
 		dev->cursor = 0;
 	if (dev->bulk_cnt)
 		dev->per_poll = 0;
+	if (UTIL_UNLIKELY(dev->guard.closed))
+		shm_watch_guard(dev);
 }
 
-static void shm_watch_take_one(struct shm_dev *dev, uint32_t id)
+/* Returns whether the link owed the post. */
+static bool shm_watch_take_one(struct shm_dev *dev, uint32_t id)
 {
 	struct shm_link *link = dev->links[id];
+	bool owed = link->armed;
 
-	if (!link || link->dead)
-		return;
+	if (link->dead)
+		return false;
 	link->armed = false;
 	shm_watch_add(dev, link);
+	return owed;
 }
 
 void shm_watch_take(struct shm_dev *dev)
 {
-	uint64_t leaves = shm_inbox_take_summary(dev->inbox), bits;
+	uint64_t leaves = shm_inbox_take_summary(dev->own_inbox) & dev->guard.leaves, bits;
 	uint32_t first = dev->act_cnt, leaf;
+	bool owed = false;
 
 	for (; leaves; leaves &= leaves - 1) {
 		leaf = (uint32_t)__builtin_ctzll(leaves);
-		for (bits = shm_inbox_take(dev->inbox, leaf); bits; bits &= bits - 1)
-			shm_watch_take_one(dev, 64 * leaf + (uint32_t)__builtin_ctzll(bits));
+		bits = shm_inbox_take(dev->own_inbox, leaf) & dev->guard.ids[leaf];
+		for (; bits; bits &= bits - 1)
+			owed |= shm_watch_take_one(dev,
+						   64 * leaf + (uint32_t)__builtin_ctzll(bits));
 	}
+	shm_guard_count(&dev->guard, !owed);
+	if (UTIL_UNLIKELY(dev->guard.closed))
+		dev->inbox = &shm_guard_empty;
 	if (first < dev->act_cnt)
 		dev->cursor = first;
 	shm_watch_shed(dev);
@@ -281,8 +301,8 @@ int shm_watch_arm_all(struct shm_dev *dev)
 
 	for (i = 0; i < dev->act_cnt; i++)
 		shm_watch_arm(dev->act[i].link);
-	if (shm_watch_barrier(dev) && !shm_inbox_is_set(dev->inbox) && shm_watch_settle_act(dev) &&
-	    shm_watch_settle_parked(dev))
+	if (shm_watch_barrier(dev) && !shm_inbox_is_set(dev->own_inbox) &&
+	    shm_watch_settle_act(dev) && shm_watch_settle_parked(dev))
 		return 0;
 	return -FI_EAGAIN;
 }
