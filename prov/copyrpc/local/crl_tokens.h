@@ -64,8 +64,8 @@ static inline size_t crl_tokens_bytes(uint32_t words)
 void crl_tokens_init(struct crl_tokens *tokens, void *mem, uint32_t words);
 
 /**
- * Puts a token of `client`. Returns false after a bounded number of steps: there is no room, or other
- * clients filled the ring at least once meanwhile. The caller tries again.
+ * Puts a token of `client`. Returns false after a bounded number of steps: there is no room, or
+ * other clients filled the ring at least once meanwhile. The caller tries again.
  */
 bool crl_tokens_put(struct crl_tokens *tokens, uint32_t client);
 

@@ -50,7 +50,7 @@ struct shm_tune {
 struct shm_dev {
 	/* Used by poll: one line. */
 	alignas(UTIL_CACHE_LINE) struct shm_slot *act;
-	struct shm_inbox *inbox; /* that polls look at: `own_inbox`, or an empty one (shm_guard.h) */
+	struct shm_inbox *inbox; /* own_inbox, or an empty one while that is closed */
 	uint32_t act_cnt;
 	uint32_t cursor;
 	uint32_t per_poll; /* tune.per_poll; 0 for one poll in which bulk copies have their turn */
