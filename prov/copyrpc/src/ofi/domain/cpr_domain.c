@@ -212,6 +212,16 @@ static int cpr_domain_check(const struct fi_info *info)
 	return 0;
 }
 
+/* Says why a domain with valid attributes was not opened, and what the user can do. */
+static int cpr_domain_open_fail(int err)
+{
+	bool files = err == -FI_EMFILE || err == -ENFILE;
+
+	UTIL_WARN(DOMAIN, "fi_domain: %s%s\n", fi_strerror(-err),
+		  files ? "; raise the limit on open files (ulimit -n)" : "");
+	return err;
+}
+
 int cpr_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **out,
 		    void *context)
 {
@@ -239,7 +249,7 @@ err_fini_core:
 	cpr_domain_fini_core(domain);
 err_free:
 	free(domain);
-	return ret;
+	return cpr_domain_open_fail(ret);
 }
 
 int cpr_domain_open2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
