@@ -624,6 +624,8 @@ int main(int argc, char **argv)
 
 	flood_cnt = argc > 1 ? (uint32_t)atoi(argv[1]) : flood_cnt;
 	setenv("FI_COPYRPC_JOB_KEY", JOB_KEY, 1);
+	/* Messages that wait for a victim without a processor are not growth. */
+	setenv("FI_COPYRPC_UNEXPECTED_MEM", "4M", 1);
 	foe_set_key(JOB_KEY);
 	victims = mmap(NULL, 5 * sizeof(*victims), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
