@@ -234,7 +234,10 @@ static bool util_iface_is_proper(const struct util_iface *it)
 	return !it->is_loopback && !it->is_link_local;
 }
 
-/* Removes interfaces without a carrier, unless no other has a proper address. */
+/*
+ * Removes interfaces without a carrier, unless no other has a proper address. The kernel gives an
+ * IPv6 address for use only once there is a carrier.
+ */
 static unsigned util_iface_connected(struct util_iface *list, unsigned cnt)
 {
 	unsigned kept = 0;
@@ -243,7 +246,7 @@ static unsigned util_iface_connected(struct util_iface *list, unsigned cnt)
 	for (unsigned i = 0; i < cnt && !found; i++)
 		found = list[i].has_carrier && util_iface_is_proper(&list[i]);
 	for (unsigned i = 0; i < cnt; i++)
-		if (list[i].has_carrier || !found)
+		if (list[i].has_carrier || (!found && list[i].addr.sa.sa_family == AF_INET))
 			list[kept++] = list[i];
 	return kept;
 }
@@ -303,15 +306,20 @@ unsigned util_iface_list(int family, const char *filter, struct util_iface *list
 	return cnt;
 }
 
+/* Returns false if there is no address, or no filter and only loopback. */
+static bool util_iface_find_best(int family, const char *filter, struct util_iface *best)
+{
+	return util_iface_list(family, filter, best, 1) && (filter || !best->is_loopback);
+}
+
 int util_iface_family(const char *filter)
 {
 	struct util_iface best;
+	bool has_ipv4 = util_iface_find_best(AF_INET, filter, &best);
 
-	if (util_iface_list(AF_INET, filter, &best, 1) && (filter || !best.is_loopback))
+	if (has_ipv4 && best.has_carrier)
 		return AF_INET;
-	if (util_iface_list(AF_INET6, filter, &best, 1) && (filter || !best.is_loopback))
-		return AF_INET6;
-	return AF_INET;
+	return util_iface_find_best(AF_INET6, filter, &best) ? AF_INET6 : AF_INET;
 }
 
 bool util_iface_is_near(const struct util_iface *it, const struct sockaddr *addr)
