@@ -342,7 +342,7 @@ static void share_mapping(struct end *from, const struct dev_link *to)
 	link->base.tx_base = peer->base.rx_base;
 	link->peer_notify = &peer->ctrl->notify;
 	link->peer_consumer = &peer->ctrl->consumer;
-	link->peer_inbox = peer->dev->own_inbox;
+	link->peer_inbox = peer->dev->inbox;
 }
 
 static void end_init(struct player *p, struct end *end)

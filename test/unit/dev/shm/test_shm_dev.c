@@ -203,7 +203,7 @@ Test(shm_dev, losing_membarrier_later_keeps_the_device_awake)
 	pair_forbid(SYS_membarrier, EPERM);
 	cr_expect_eq(arm(dev), -FI_EAGAIN);
 	cr_expect_eq(arm(dev), -FI_EAGAIN);
-	cr_expect_eq(dev->own_inbox->sleeping, 0);
+	cr_expect_eq(dev->inbox->sleeping, 0);
 }
 
 Test(shm_dev, a_killed_peer_is_harmless_and_leaves_nothing)

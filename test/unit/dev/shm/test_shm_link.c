@@ -212,7 +212,7 @@ static void expect_down(uint64_t word, uint64_t off)
 	cr_assert_eq(ev.kind, DEV_EV_DOWN, "word %lx at %lu", (long)word, (long)off);
 	cr_expect_eq(ev.link, b.link);
 	cr_expect_eq(ev.status, -FI_EIO);
-	shm_inbox_post(db->own_inbox, pair_shm_link(&b)->id);
+	shm_inbox_post(db->inbox, pair_shm_link(&b)->id);
 	pair_write(&c, 5);
 	cr_expect(pair_poll(db, &ev, 4) && ev.link == d.link, "the other link still works");
 	while (pair_poll(db, &ev, 100))

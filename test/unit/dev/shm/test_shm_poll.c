@@ -195,7 +195,7 @@ Test(shm_poll, no_event_follows_detach)
 	cr_expect_eq(i, 2);
 	cr_expect(!b[1].link->ops->poll(b[1].link, &ev));
 	pair_write(&a[1], 1);
-	shm_inbox_post(db->own_inbox, pair_shm_link(&b[1])->id); /* a post after detach */
+	shm_inbox_post(db->inbox, pair_shm_link(&b[1])->id); /* a post after detach */
 	cr_expect(!pair_poll(db, &ev, 100));
 }
 

@@ -108,16 +108,16 @@ Test(shm_watch, writer_posts_once_for_each_change)
 	setup_of(2);
 	park(0);
 	pair_write(&a[0], 1);
-	cr_expect(shm_inbox_is_set(db->own_inbox));
+	cr_expect(shm_inbox_is_set(db->inbox));
 	cr_expect(pair_expect(db, &b[0], 1, 1));
 	pair_write(&a[0], 1);
 	pair_write(&a[0], 1);
-	cr_expect(!shm_inbox_is_set(db->own_inbox));
+	cr_expect(!shm_inbox_is_set(db->inbox));
 	cr_expect(pair_expect(db, &b[0], 1, 2));
 	cr_expect(pair_expect(db, &b[0], 1, 2));
 	park(0);
 	pair_write(&a[0], 1);
-	cr_expect(shm_inbox_is_set(db->own_inbox));
+	cr_expect(shm_inbox_is_set(db->inbox));
 }
 
 Test(shm_watch, a_link_with_a_pending_write_is_not_parked)
@@ -145,7 +145,7 @@ Test(shm_watch, sweep_finds_a_lost_notification_in_bounded_time)
 	bound = (unsettled_cnt() + 1) * shm_tune_default.tick;
 	lose_notification((int)i);
 	pair_write(&a[i], 1);
-	cr_expect(!shm_inbox_is_set(db->own_inbox));
+	cr_expect(!shm_inbox_is_set(db->inbox));
 	cr_assert(pair_poll(db, &ev, bound));
 	cr_expect_eq(ev.link, b[i].link);
 }
@@ -207,7 +207,7 @@ Test(shm_watch, after_arming_every_writer_posts)
 	for (i = 0; i < MANY; i++) {
 		cr_assert_eq(shm_watch_arm_all(db), 0);
 		pair_write(&a[i], 1);
-		cr_assert(shm_inbox_is_set(db->own_inbox), "link %d", i);
+		cr_assert(shm_inbox_is_set(db->inbox), "link %d", i);
 		cr_assert(pair_expect(db, &b[i], 1, 2));
 	}
 }
@@ -218,16 +218,42 @@ Test(shm_watch, surplus_posts_and_posts_for_unknown_links_are_harmless)
 
 	setup_of(20);
 	for (i = 0; i < 3; i++) {
-		memset(db->own_inbox, 0xff, SHM_INBOX_LEN);
+		memset(db->inbox, 0xff, SHM_INBOX_LEN);
 		poll_idle(1000);
 		for (id = 0; id < SHM_LINKS_MAX; id += 7)
-			shm_inbox_post(db->own_inbox, id);
+			shm_inbox_post(db->inbox, id);
 		poll_idle(1000);
 	}
 	for (i = 0; i < 20; i++) {
 		pair_write(&a[i], 1);
 		cr_assert(pair_expect(db, &b[i], 1, 2000));
 	}
+}
+
+/* Links that are parked are armed, too, but no writer owes a post. */
+Test(shm_watch, a_flood_of_posts_closes_the_inbox_and_delays_messages_by_a_bounded_time)
+{
+	uint32_t polls = SHM_GUARD_LOOK * shm_tune_default.tick + 12;
+
+	setup_of(10);
+	for (uint32_t flood = 0; flood < 4 * SHM_GUARD_SURPLUS; flood++) {
+		for (int i = 0; i < 10; i++)
+			if (is_active(i))
+				park(i);
+		memset(db->inbox, 0xff, SHM_INBOX_LEN);
+		poll_idle(polls);
+	}
+	cr_expect_neq(db->guard.closed, 0u);
+	for (int i = 0; i < 10; i++) {
+		if (is_active(i))
+			park(i);
+		pair_write(&a[i], 1);
+		memset(db->inbox, 0xff, SHM_INBOX_LEN);
+		cr_assert(pair_expect(db, &b[i], 1, polls));
+	}
+	poll_idle((SHM_GUARD_TICKS + 2 * SHM_GUARD_LOOK) * shm_tune_default.tick);
+	cr_expect_eq(db->guard.closed, 0u);
+	cr_expect_eq(db->polled, db->inbox);
 }
 
 Test(shm_watch, detaching_in_any_order_keeps_the_rest_reachable)

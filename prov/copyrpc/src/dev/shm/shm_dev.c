@@ -30,7 +30,8 @@ static int shm_dev_make_inbox(struct shm_dev *dev)
 		close(dev->inbox_fd);
 		return ret;
 	}
-	dev->own_inbox = dev->inbox = map;
+	dev->inbox = map;
+	dev->polled = dev->inbox;
 	return 0;
 }
 
@@ -83,7 +84,7 @@ void shm_dev_close(struct dev *base)
 	struct shm_dev *dev = (struct shm_dev *)base;
 
 	assert(!dev->attached_cnt);
-	shm_seg_unmap(dev->own_inbox, SHM_INBOX_LEN);
+	shm_seg_unmap(dev->inbox, SHM_INBOX_LEN);
 	close(dev->inbox_fd);
 	close(dev->bell_fd);
 	util_idmap_fini(&dev->exposure_ids);
@@ -112,9 +113,9 @@ int shm_dev_arm(struct dev *base)
 	 * Writes that it rang for are found below.
 	 */
 	if (dev->armed)
-		shm_inbox_wake(dev->own_inbox, dev->bell_fd);
+		shm_inbox_wake(dev->inbox, dev->bell_fd);
 	dev->armed = true;
-	shm_inbox_sleep(dev->own_inbox);
+	shm_inbox_sleep(dev->inbox);
 	ret = shm_watch_arm_all(dev);
 	if (ret)
 		shm_dev_disarm(base);
@@ -128,5 +129,5 @@ void shm_dev_disarm(struct dev *base)
 	if (!dev->armed)
 		return;
 	dev->armed = false;
-	shm_inbox_wake(dev->own_inbox, dev->bell_fd);
+	shm_inbox_wake(dev->inbox, dev->bell_fd);
 }

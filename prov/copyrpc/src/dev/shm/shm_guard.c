@@ -2,29 +2,13 @@
 /* Guard of the inbox against surplus posts (shm_guard.h). */
 #include "dev/shm/shm_guard.h"
 
-struct shm_inbox shm_guard_empty;
-
-void shm_guard_add(struct shm_guard *guard, uint32_t id)
-{
-	guard->ids[id / 64] |= 1ull << (id % 64);
-	guard->leaves |= 1ull << (id / 64);
-}
-
-void shm_guard_remove(struct shm_guard *guard, uint32_t id)
-{
-	guard->ids[id / 64] &= ~(1ull << (id % 64));
-	if (!guard->ids[id / 64])
-		guard->leaves &= ~(1ull << (id / 64));
-}
+const struct shm_inbox shm_guard_empty;
 
 void shm_guard_count(struct shm_guard *guard, bool surplus)
 {
-	if (!surplus) {
+	if (!surplus)
 		guard->surplus -= guard->surplus > 0;
-		return;
-	}
-	guard->surplus += guard->surplus < SHM_GUARD_SURPLUS;
-	if (guard->surplus == SHM_GUARD_SURPLUS)
+	else if (guard->closed || ++guard->surplus == SHM_GUARD_SURPLUS)
 		guard->closed = SHM_GUARD_TICKS;
 }
 

@@ -218,7 +218,7 @@ int shm_link_attach(struct dev_link *base)
 	link->seg_fd = -1;
 	link->attached = true;
 	dev->links[link->id] = link;
-	shm_guard_add(&dev->guard, link->id);
+	shm_attached_add(&dev->attached, link->id);
 	dev->attached_cnt++;
 	shm_watch_add(dev, link);
 	return 0;
@@ -234,7 +234,7 @@ void shm_link_detach(struct dev_link *base)
 	shm_share_stop(link);
 	shm_watch_remove(dev, link);
 	dev->links[link->id] = NULL;
-	shm_guard_remove(&dev->guard, link->id);
+	shm_attached_remove(&dev->attached, link->id);
 	dev->attached_cnt--;
 	link->attached = false;
 }

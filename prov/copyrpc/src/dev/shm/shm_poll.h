@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "dev/dev.h"
+#include "dev/shm/shm_attached.h"
 #include "dev/shm/shm_expose.h"
 #include "dev/shm/shm_guard.h"
 #include "dev/shm/shm_inbox.h"
@@ -50,7 +51,7 @@ struct shm_tune {
 struct shm_dev {
 	/* Used by poll: one line. */
 	alignas(UTIL_CACHE_LINE) struct shm_slot *act;
-	struct shm_inbox *inbox; /* own_inbox, or an empty one while that is closed */
+	const struct shm_inbox *polled; /* inbox, or an empty one while that is closed */
 	uint32_t act_cnt;
 	uint32_t cursor;
 	uint32_t per_poll; /* tune.per_poll; 0 for one poll in which bulk copies have their turn */
@@ -60,8 +61,9 @@ struct shm_dev {
 	uint32_t bulk_cnt; /* exposures and links with gets: an idle poll looks after them */
 
 	/* Rarely used. */
-	alignas(UTIL_CACHE_LINE) struct shm_inbox *own_inbox;
+	alignas(UTIL_CACHE_LINE) struct shm_inbox *inbox;
 	struct shm_guard guard;
+	struct shm_attached attached; /* ids of `links` */
 	struct util_list unsettled;
 	struct util_list exposed;              /* shm_link.exposed_link */
 	struct util_list pending;              /* shm_share.link */
@@ -121,7 +123,7 @@ static inline bool shm_poll(struct dev *base, struct dev_event *ev)
 
 	if (UTIL_UNLIKELY(!--dev->tick_left))
 		shm_watch_tick(dev);
-	if (UTIL_UNLIKELY(shm_inbox_is_set(dev->inbox)))
+	if (UTIL_UNLIKELY(shm_inbox_is_set(dev->polled)))
 		shm_watch_take(dev);
 
 	i = dev->cursor;

@@ -158,10 +158,10 @@ static void shm_watch_sweep(struct shm_dev *dev)
 /* Looks at a closed inbox, and opens it when its time is over. */
 static void shm_watch_guard(struct shm_dev *dev)
 {
-	if (shm_guard_tick(&dev->guard) && shm_inbox_is_set(dev->own_inbox))
+	if (shm_guard_tick(&dev->guard) && shm_inbox_is_set(dev->inbox))
 		shm_watch_take(dev);
 	if (!dev->guard.closed)
-		dev->inbox = dev->own_inbox;
+		dev->polled = dev->inbox;
 }
 
 void shm_watch_tick(struct shm_dev *dev)
@@ -179,14 +179,23 @@ void shm_watch_tick(struct shm_dev *dev)
 		shm_watch_guard(dev);
 }
 
-/* Returns whether the link owed the post. */
-static bool shm_watch_take_one(struct shm_dev *dev, uint32_t id)
+/*
+ * Returns whether a writer owed this post. That of a parked link posts after its publish. A link
+ * that was armed before a sleep may be active, and its word taken.
+ */
+static bool shm_watch_is_owed(const struct shm_link *link)
 {
-	struct shm_link *link = dev->links[id];
-	bool owed = link->armed;
+	return link->armed && (link->act_idx != SHM_IDX_NONE || shm_watch_has_word(link));
+}
+
+/* Makes the link of a post active. Returns false if the post was surplus. */
+static bool shm_watch_take_one(struct shm_dev *dev, struct shm_link *link)
+{
+	bool owed;
 
 	if (link->dead)
 		return false;
+	owed = shm_watch_is_owed(link);
 	link->armed = false;
 	shm_watch_add(dev, link);
 	return owed;
@@ -194,20 +203,20 @@ static bool shm_watch_take_one(struct shm_dev *dev, uint32_t id)
 
 void shm_watch_take(struct shm_dev *dev)
 {
-	uint64_t leaves = shm_inbox_take_summary(dev->own_inbox) & dev->guard.leaves, bits;
+	uint64_t leaves = shm_inbox_take_summary(dev->inbox) & dev->attached.leaves, bits;
 	uint32_t first = dev->act_cnt, leaf;
 	bool owed = false;
 
 	for (; leaves; leaves &= leaves - 1) {
 		leaf = (uint32_t)__builtin_ctzll(leaves);
-		bits = shm_inbox_take(dev->own_inbox, leaf) & dev->guard.ids[leaf];
+		bits = shm_inbox_take(dev->inbox, leaf) & dev->attached.ids[leaf];
 		for (; bits; bits &= bits - 1)
-			owed |= shm_watch_take_one(dev,
-						   64 * leaf + (uint32_t)__builtin_ctzll(bits));
+			owed |= shm_watch_take_one(
+				dev, dev->links[64 * leaf + (uint32_t)__builtin_ctzll(bits)]);
 	}
 	shm_guard_count(&dev->guard, !owed);
 	if (UTIL_UNLIKELY(dev->guard.closed))
-		dev->inbox = &shm_guard_empty;
+		dev->polled = &shm_guard_empty;
 	if (first < dev->act_cnt)
 		dev->cursor = first;
 	shm_watch_shed(dev);
@@ -301,8 +310,11 @@ int shm_watch_arm_all(struct shm_dev *dev)
 
 	for (i = 0; i < dev->act_cnt; i++)
 		shm_watch_arm(dev->act[i].link);
-	if (shm_watch_barrier(dev) && !shm_inbox_is_set(dev->own_inbox) &&
-	    shm_watch_settle_act(dev) && shm_watch_settle_parked(dev))
-		return 0;
-	return -FI_EAGAIN;
+	if (!shm_watch_barrier(dev))
+		return -FI_EAGAIN;
+	if (shm_inbox_is_set(dev->inbox)) { /* polls may look at another one */
+		shm_watch_take(dev);
+		return -FI_EAGAIN;
+	}
+	return shm_watch_settle_act(dev) && shm_watch_settle_parked(dev) ? 0 : -FI_EAGAIN;
 }
