@@ -25,6 +25,7 @@
 #include "ofi/queue/cpr_cq.h"
 #include "ofi/queue/cpr_eq.h"
 #include "ofi/queue/cpr_poll.h"
+#include "ofi/queue/cpr_strerror.h"
 #include "ofi/xfer/cpr_atomic.h"
 #include "ofi/xfer/cpr_coll.h"
 #include "ofi/xfer/cpr_rpc.h"
@@ -215,10 +216,7 @@ static int cpr_domain_check(const struct fi_info *info)
 /* Says why a domain with valid attributes was not opened, and what the user can do. */
 static int cpr_domain_open_fail(int err)
 {
-	bool files = err == -FI_EMFILE || err == -ENFILE;
-
-	UTIL_WARN(DOMAIN, "fi_domain: %s%s\n", fi_strerror(-err),
-		  files ? "; raise the limit on open files (ulimit -n)" : "");
+	UTIL_WARN(DOMAIN, "fi_domain: %s\n", cpr_strerror(err, NULL, 0));
 	return err;
 }
 

@@ -2,6 +2,7 @@
 /* Error texts: see cpr_strerror.h. */
 #include "ofi/queue/cpr_strerror.h"
 
+#include <errno.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
 
@@ -13,17 +14,17 @@ struct cpr_sentence {
 static const struct cpr_sentence cpr_sentences[] = {
 	{ FI_ECANCELED, "The receive was cancelled" },
 	{ FI_ENOMSG, "No matching message has arrived" },
-	{ FI_ETRUNC, "The message is longer than the buffer that was posted for it; olen is the "
-		     "how much" },
+	{ FI_ETRUNC, "The message is longer than the buffer that was posted for it; olen says by "
+		     "how many bytes" },
 	{ FI_ECONNRESET, "The peer has died, or the connection to it broke; the next operation "
 			 "connects anew" },
-	{ FI_ECONNREFUSED, "No endpoint was reached at this address, or the peer refused; see its "
-			   "why" },
+	{ FI_ECONNREFUSED, "No endpoint was reached at this address, or the peer refused; see the "
+			   "logs of both" },
 	{ FI_ECONNABORTED,
 	  "The connection was given up while the operation was under way: the peer "
 	  "was restarted or closed its endpoint" },
-	{ FI_ETIMEDOUT, "The peer does not respond; FI_COPYRPC_PEER_TIMEOUT is how long it may "
-			"take" },
+	{ FI_ETIMEDOUT, "The peer does not respond; FI_COPYRPC_PEER_TIMEOUT sets how long it "
+			"may take" },
 	{ FI_EHOSTUNREACH, "The host of the peer is unreachable" },
 	{ FI_ENETUNREACH, "The network of the peer is unreachable" },
 	{ FI_ESHUTDOWN, "The endpoint or its peer was closed" },
@@ -44,6 +45,7 @@ static const struct cpr_sentence cpr_sentences[] = {
 	{ FI_ENOSPC, "Not enough room for shared memory: see ulimit -f, the memory limit of the "
 		     "container, FI_COPYRPC_MEM and FI_COPYRPC_RING_SIZE" },
 	{ FI_EMFILE, "Too many files are open; raise ulimit -n" },
+	{ ENFILE, "The system has too many files open; raise fs.file-max (sysctl)" },
 	{ FI_EADDRNOTAVAIL, "The address is not one of this host" },
 	{ FI_EADDRINUSE, "The address is in use by another endpoint" },
 };

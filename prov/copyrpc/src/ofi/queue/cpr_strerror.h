@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Texts for error codes, with a remedy. Called by fi_cq_strerror and fi_eq_strerror.
+ * Texts for error codes, with a remedy. Called by fi_cq_strerror, fi_eq_strerror and fi_domain.
  *
  * prov_errno of a failed completion or event is one of libfabric's codes. fi_strerror has a word
  * for each; this file has a sentence for those that completions and events of this provider carry.
