@@ -53,12 +53,27 @@ Test(erpc_rto, backs_off_to_its_bound, .init = setup)
 	cr_expect_eq(erpc_rto_after(&r, 0), r.rto_ns);
 	for (losses = 1; losses < 100; losses++) {
 		uint64_t before = erpc_rto_after(&r, losses - 1), rto = erpc_rto_after(&r, losses);
+		bool flat = losses > ERPC_RTO_EARLY && losses <= ERPC_RTO_EARLY + ERPC_RTO_FLAT;
 
-		cr_expect(rto == 2 * before || rto == 80 * MS);
+		cr_expect(rto == (flat ? before : 2 * before) || rto == 80 * MS, "%u", losses);
 	}
 	cr_expect_eq(erpc_rto_after(&r, 65535), 80 * MS);
+	cr_expect_eq(erpc_rto_after(&r, ERPC_RTO_EARLY + ERPC_RTO_FLAT), 6400 * US);
 	erpc_rto_sample(&r, 10000 * MS);
 	cr_expect_eq(r.rto_ns, 80 * MS, "the upper bound");
+}
+
+Test(erpc_rto, early_doublings_have_a_bound_in_time)
+{
+	erpc_rto_init(&r, 5 * MS, 100 * US, 1000 * MS);
+	cr_expect_eq(erpc_rto_after(&r, 3), 40 * MS);
+	cr_expect_eq(erpc_rto_after(&r, 4), ERPC_RTO_FLAT_NS);
+	cr_expect_eq(erpc_rto_after(&r, ERPC_RTO_EARLY + ERPC_RTO_FLAT), ERPC_RTO_FLAT_NS);
+	cr_expect_eq(erpc_rto_after(&r, ERPC_RTO_EARLY + ERPC_RTO_FLAT + 1), 640 * MS);
+	cr_expect_eq(erpc_rto_after(&r, ERPC_RTO_EARLY + ERPC_RTO_FLAT + 2), 1000 * MS);
+	for (int i = 0; i < 100; i++)
+		erpc_rto_sample(&r, 100 * MS);
+	cr_expect_eq(erpc_rto_after(&r, 1), 2 * r.rto_ns, "a long round trip is doubled at once");
 }
 
 /** If all packets are repeated nothing is measured, and all would be repeated for ever. */

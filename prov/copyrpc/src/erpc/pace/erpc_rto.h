@@ -3,9 +3,14 @@
  * Retransmission timeout (RTO) of a session. Called by tx/.
  *
  * The smoothed round trip plus four times its deviation, at least half as much again (RFC 6298),
- * between two bounds, doubled with each loss of the same packet in a row. Only packets sent once
- * are measured: a response to a repeated packet may belong to either. If all packets are repeated,
- * since the peer is slow, nothing is measured; so the doublings stay until the next sample.
+ * between two bounds, doubled with each loss of the same packet in a row. The first losses double
+ * it ERPC_RTO_EARLY times at most, and to ERPC_RTO_FLAT_NS at most: a network that loses half of
+ * all round trips loses ten in a row now and then, and doublings would make seconds of them. After
+ * ERPC_RTO_FLAT more the peer is absent, and doublings go on.
+ *
+ * Only packets sent once are measured: a response to a repeated packet may belong to either. If all
+ * packets are repeated, since the peer is slow, nothing is measured; so the doublings stay until
+ * the next sample.
  *
  * If a packet that was sent later is acknowledged (RFC 8985, RACK): one round trip and a quarter.
  *
@@ -24,6 +29,9 @@
 #include <stdint.h>
 
 #define ERPC_RTO_DOUBLINGS_MAX 4u
+#define ERPC_RTO_EARLY         6u
+#define ERPC_RTO_FLAT          10u
+#define ERPC_RTO_FLAT_NS       50000000u
 #define ERPC_RTO_SLACK_NS      25000u
 
 struct erpc_rto {
@@ -81,13 +89,30 @@ static inline void erpc_rto_keep(struct erpc_rto *r, unsigned losses)
 		r->kept = losses < ERPC_RTO_DOUBLINGS_MAX ? losses : ERPC_RTO_DOUBLINGS_MAX;
 }
 
+/** Returns the doublings of the timeout after `losses` in a row. */
+static inline unsigned erpc_rto_doublings(unsigned losses)
+{
+	if (losses <= ERPC_RTO_EARLY)
+		return losses;
+	return losses <= ERPC_RTO_EARLY + ERPC_RTO_FLAT ? ERPC_RTO_EARLY : losses - ERPC_RTO_FLAT;
+}
+
+/** Returns the longest timeout after `losses` in a row. */
+static inline uint64_t erpc_rto_bound(const struct erpc_rto *r, unsigned losses)
+{
+	if (losses > ERPC_RTO_EARLY + ERPC_RTO_FLAT || r->rto_ns >= ERPC_RTO_FLAT_NS)
+		return r->max_ns;
+	return r->max_ns < ERPC_RTO_FLAT_NS ? r->max_ns : ERPC_RTO_FLAT_NS;
+}
+
 /** Returns the timeout after `losses` of the same packet in a row. */
 static inline uint64_t erpc_rto_after(const struct erpc_rto *r, unsigned losses)
 {
-	unsigned shift = losses + r->kept;
-	uint64_t rto = shift < 24 ? r->rto_ns << shift : r->max_ns;
+	unsigned shift = erpc_rto_doublings(losses + r->kept);
+	uint64_t max_ns = erpc_rto_bound(r, losses + r->kept);
+	uint64_t rto = shift < 24 ? r->rto_ns << shift : max_ns;
 
-	return rto < r->max_ns ? rto : r->max_ns;
+	return rto < max_ns ? rto : max_ns;
 }
 
 /** Returns the timeout after `losses` in a row while losses are certain. */
