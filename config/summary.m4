@@ -11,6 +11,7 @@ copyrpc $PACKAGE_VERSION
   libibverbs   $($PKG_CONFIG --modversion libibverbs)
   unit tests   $have_criterion (Criterion)
   MPI tests    $have_mpi
+  Open MPI PML $have_openmpi_pml (component for Open MPI 4.1)
   UCX peer     $have_ucx
   CK peer      $have_ck
   installs to  $prefix

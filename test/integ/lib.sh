@@ -39,6 +39,18 @@ integ_select_mpi()
 	export OMPI_MCA_mtl_ofi_provider_include="$integ_provider"
 }
 
+# integ_select_pml: Open MPI's point-to-point is the component of this build, or with COPYRPC_ENV the
+# installed one; there is no other candidate. The component asks libfabric for the same provider. After
+# integ_select_mpi.
+integ_select_pml()
+{
+	local dir=$BUILD/contrib/openmpi/.libs
+	[ -z "${COPYRPC_ENV:-}" ] || dir=$(dirname "$COPYRPC_ENV")/../lib/copyrpc/openmpi
+	[ -e "$dir/mca_pml_copyrpc.so" ] || integ_die "no component in $dir"
+	export OMPI_MCA_mca_base_component_path=$dir:SYSTEM_DEFAULT:USER_DEFAULT OMPI_MCA_pml=copyrpc
+	unset OMPI_MCA_mtl OMPI_MCA_mtl_ofi_provider_include
+}
+
 # integ_select_btl: Open MPI's one-sided operations are the provider's, by btl ofi, which Debian
 # switches off; ONESIDED_OSC_RDMA says so to a program. Of accumulation only compare and swap is the
 # network's, unless OMPI_MCA_osc_rdma_acc_use_amo says otherwise: fi_copyrpc(7), "Open MPI". After

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * State of the component and the functions that its files share.
+ *
+ * MPI point-to-point directly on fi_tagged: one endpoint, one completion queue and one address
+ * vector for the process. Matching is the provider's. README.md in this directory describes the
+ * design, the thread rules and the limits.
+ */
+#ifndef PML_COPYRPC_H
+#define PML_COPYRPC_H
+
+#include "pml_copyrpc_compat.h"
+#include "pml_copyrpc_tag.h"
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+
+/** Completions that one fi_cq_read() takes. */
+#define PML_CQ_BATCH 32
+
+/** A process that messages go to, in proc_endpoints of its ompi_proc_t. */
+struct pml_peer {
+	opal_list_item_t super; /**< in pml.blocked while something is in deferred */
+	fi_addr_t addr;
+	/** Sends that the provider refused with -FI_EAGAIN, in order, and their number. */
+	opal_list_t deferred;
+	volatile size_t deferred_cnt;
+};
+
+struct pml {
+	/* read by each message */
+	struct fid_ep *ep;
+	bool threads;  /**< MPI_THREAD_MULTIPLE: locks are taken */
+	bool directed; /**< the provider has FI_DIRECTED_RECV and the user wants it */
+	size_t inject_size;
+	size_t max_msg_size;
+
+	/* completions: pml_copyrpc_progress.c */
+	opal_mutex_t cursor_lock;
+	unsigned head, tail;
+	struct fi_cq_tagged_entry entries[PML_CQ_BATCH];
+	struct fid_cq *cq;
+
+	/* refused operations: pml_copyrpc_deferred.c */
+	opal_mutex_t deferred_lock;
+	volatile size_t blocked_cnt;       /**< peers in blocked */
+	volatile size_t deferred_recv_cnt; /**< receives in deferred_recvs */
+	opal_list_t blocked;
+	opal_list_t deferred_recvs;
+
+	opal_mutex_t sync_lock; /**< orders a synchronous send and its acknowledgement's receive */
+	volatile int32_t internal; /**< sends in flight that no user waits for */
+
+	/* fabric: pml_copyrpc_fabric.c */
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	bool enabled;
+
+	/* parameters: pml_copyrpc_component.c */
+	char *provider;
+	int priority;
+	int use_directed;
+	int verbose;
+	int output;
+};
+
+extern struct pml pml;
+extern mca_pml_base_module_t pml_module;
+
+#define PML_LOCK(mutex)                                                                            \
+	do {                                                                                       \
+		if (pml.threads)                                                                   \
+			opal_mutex_lock(mutex);                                                    \
+	} while (0)
+
+#define PML_UNLOCK(mutex)                                                                          \
+	do {                                                                                       \
+		if (pml.threads)                                                                   \
+			opal_mutex_unlock(mutex);                                                  \
+	} while (0)
+
+/* pml_copyrpc_component.c */
+extern mca_pml_base_component_t mca_pml_copyrpc_component;
+
+/* pml_copyrpc_fabric.c */
+int pml_fabric_open(bool threads);
+void pml_fabric_close(void);
+
+/* pml_copyrpc_peers.c */
+int pml_peers_publish(void);
+struct pml_peer *pml_peers_open(struct ompi_proc_t *proc);
+int pml_peers_add_procs(struct ompi_proc_t **procs, size_t count);
+int pml_peers_del_procs(struct ompi_proc_t **procs, size_t count);
+
+/** Returns the peer of a rank of the communicator's remote group. NULL: it has no address. */
+static inline struct pml_peer *pml_peer_of(struct ompi_communicator_t *comm, int rank)
+{
+	struct ompi_proc_t *proc = ompi_comm_peer_lookup(comm, rank);
+	struct pml_peer *peer = (struct pml_peer *)proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+
+	return OPAL_LIKELY(peer != NULL) ? peer : pml_peers_open(proc);
+}
+
+/* pml_copyrpc_progress.c */
+int pml_progress(void);
+
+/* pml_copyrpc_send.c */
+int pml_send_isend_init(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,
+			int tag, mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
+			struct ompi_request_t **request);
+int pml_send_isend(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
+		   mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
+		   struct ompi_request_t **request);
+int pml_send_send(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
+		  mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm);
+
+/* pml_copyrpc_recv.c */
+int pml_recv_irecv_init(void *buf, size_t count, struct ompi_datatype_t *type, int src, int tag,
+			struct ompi_communicator_t *comm, struct ompi_request_t **request);
+int pml_recv_irecv(void *buf, size_t count, struct ompi_datatype_t *type, int src, int tag,
+		   struct ompi_communicator_t *comm, struct ompi_request_t **request);
+int pml_recv_recv(void *buf, size_t count, struct ompi_datatype_t *type, int src, int tag,
+		  struct ompi_communicator_t *comm, ompi_status_public_t *status);
+
+/* pml_copyrpc_probe.c */
+int pml_probe_iprobe(int src, int tag, struct ompi_communicator_t *comm, int *matched,
+		     ompi_status_public_t *status);
+int pml_probe_probe(int src, int tag, struct ompi_communicator_t *comm,
+		    ompi_status_public_t *status);
+int pml_probe_improbe(int src, int tag, struct ompi_communicator_t *comm, int *matched,
+		      struct ompi_message_t **message, ompi_status_public_t *status);
+int pml_probe_mprobe(int src, int tag, struct ompi_communicator_t *comm,
+		     struct ompi_message_t **message, ompi_status_public_t *status);
+int pml_probe_imrecv(void *buf, size_t count, struct ompi_datatype_t *type,
+		     struct ompi_message_t **message, struct ompi_request_t **request);
+int pml_probe_mrecv(void *buf, size_t count, struct ompi_datatype_t *type,
+		    struct ompi_message_t **message, ompi_status_public_t *status);
+
+/* pml_copyrpc_start.c */
+int pml_start(size_t count, struct ompi_request_t **requests);
+
+#endif

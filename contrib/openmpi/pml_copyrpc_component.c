@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The component as Open MPI loads it: parameters, selection, end. And the module: the table of
+ * functions that MPI calls.
+ *
+ * Open MPI asks a PML that it does not know only if `pml = copyrpc` names it. Then there is no
+ * other candidate, so a failure here ends the job instead of falling back to another transport.
+ */
+#include <string.h>
+
+#include "pml_copyrpc_request.h"
+
+struct pml pml;
+
+static void param(const char *name, const char *help, mca_base_var_type_t type, void *value)
+{
+	(void)mca_base_component_var_register(&mca_pml_copyrpc_component.pmlm_version, name, help,
+					      type, NULL, 0, 0, OPAL_INFO_LVL_3,
+					      MCA_BASE_VAR_SCOPE_READONLY, value);
+}
+
+static int component_register(void)
+{
+	pml.priority = 60;
+	pml.use_directed = 1;
+	pml.provider = NULL;
+	param("priority", "Priority among the components that pml names", MCA_BASE_VAR_TYPE_INT,
+	      &pml.priority);
+	param("provider",
+	      "Name of the libfabric provider; without it FI_PROVIDER decides, or copyrpc is used",
+	      MCA_BASE_VAR_TYPE_STRING, &pml.provider);
+	param("directed",
+	      "Use FI_DIRECTED_RECV where the provider has it, so that a receive from a peer that "
+	      "dies ends with an error",
+	      MCA_BASE_VAR_TYPE_INT, &pml.use_directed);
+	param("verbose", "Report the provider that was selected (1)", MCA_BASE_VAR_TYPE_INT,
+	      &pml.verbose);
+	return OMPI_SUCCESS;
+}
+
+static int component_open(void)
+{
+	pml.output = opal_output_open(NULL);
+	opal_output_set_verbosity(pml.output, pml.verbose);
+	return OMPI_SUCCESS;
+}
+
+static int component_close(void)
+{
+	opal_output_close(pml.output);
+	return OMPI_SUCCESS;
+}
+
+static void init_state(bool threads)
+{
+	pml.threads = threads;
+	OBJ_CONSTRUCT(&pml.cursor_lock, opal_mutex_t);
+	OBJ_CONSTRUCT(&pml.deferred_lock, opal_mutex_t);
+	OBJ_CONSTRUCT(&pml.sync_lock, opal_mutex_t);
+	OBJ_CONSTRUCT(&pml.blocked, opal_list_t);
+	OBJ_CONSTRUCT(&pml.deferred_recvs, opal_list_t);
+}
+
+static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
+{
+	init_state(mpi_threads);
+	if (pml_fabric_open(mpi_threads) != OMPI_SUCCESS)
+		return NULL;
+	if (pml_peers_publish() != OMPI_SUCCESS) {
+		pml_fabric_close();
+		return NULL;
+	}
+	*priority = pml.priority;
+	return &pml_module;
+}
+
+static int component_fini(void)
+{
+	if (pml.enabled)
+		opal_progress_unregister(pml_progress);
+	pml.enabled = false;
+	pml_fabric_close();
+	return OMPI_SUCCESS;
+}
+
+mca_pml_base_component_t mca_pml_copyrpc_component __attribute__((visibility("default"))) = {
+	.pmlm_version = {
+		MCA_PML_BASE_VERSION_2_0_0,
+		.mca_component_name = "copyrpc",
+		.mca_component_major_version = OMPI_MAJOR_VERSION,
+		.mca_component_minor_version = OMPI_MINOR_VERSION,
+		.mca_component_release_version = OMPI_RELEASE_VERSION,
+		.mca_open_component = component_open,
+		.mca_close_component = component_close,
+		.mca_register_component_params = component_register,
+	},
+	.pmlm_data = { .param_field = MCA_BASE_METADATA_PARAM_NONE },
+	.pmlm_init = component_init,
+	.pmlm_finalize = component_fini,
+};
+
+/* Called by MPI_Init() once the selection is made. */
+static int module_enable(bool enable)
+{
+	if (!enable)
+		return OMPI_SUCCESS;
+	pml.enabled = true;
+	return pml_request_lists_init();
+}
+
+/* A communicator is named in 18 bits and its ranks in 20. */
+static int module_add_comm(struct ompi_communicator_t *comm)
+{
+	if (PML_COMM_CONTEXT(comm) > PML_CONTEXT_MAX || ompi_comm_size(comm) > PML_RANKS_MAX ||
+	    ompi_comm_remote_size(comm) > PML_RANKS_MAX)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	return OMPI_SUCCESS;
+}
+
+static int module_del_comm(struct ompi_communicator_t *comm)
+{
+	return OMPI_SUCCESS;
+}
+
+/* The provider has the queues of posted receives and unexpected messages and lists neither. */
+static int module_dump(struct ompi_communicator_t *comm, int verbose)
+{
+	opal_output(0, "pml copyrpc: context %u: %d refused operations, %d sends without a user",
+		    (unsigned)PML_COMM_CONTEXT(comm), (int)pml.blocked_cnt, (int)pml.internal);
+	return OMPI_SUCCESS;
+}
+
+mca_pml_base_module_t pml_module = {
+	.pml_add_procs = pml_peers_add_procs,
+	.pml_del_procs = pml_peers_del_procs,
+	.pml_enable = module_enable,
+	.pml_progress = pml_progress,
+	.pml_add_comm = module_add_comm,
+	.pml_del_comm = module_del_comm,
+	.pml_irecv_init = pml_recv_irecv_init,
+	.pml_irecv = pml_recv_irecv,
+	.pml_recv = pml_recv_recv,
+	.pml_isend_init = pml_send_isend_init,
+	.pml_isend = pml_send_isend,
+	.pml_send = pml_send_send,
+	.pml_iprobe = pml_probe_iprobe,
+	.pml_probe = pml_probe_probe,
+	.pml_start = pml_start,
+	.pml_improbe = pml_probe_improbe,
+	.pml_mprobe = pml_probe_mprobe,
+	.pml_imrecv = pml_probe_imrecv,
+	.pml_mrecv = pml_probe_mrecv,
+	.pml_dump = module_dump,
+	.pml_max_contextid = PML_CONTEXT_MAX,
+	.pml_max_tag = PML_TAG_MAX,
+};

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Opens and closes the libfabric objects: fabric, domain, address vector, completion queue and one
+ * endpoint for tagged messages. Called when the component is selected and when it ends.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pml_copyrpc.h"
+
+/* FI_PROVIDER has selected already if it is set, so no further name is asked for. */
+static const char *fabric_provider(void)
+{
+	if (pml.provider && *pml.provider)
+		return pml.provider;
+	return getenv("FI_PROVIDER") ? NULL : "copyrpc";
+}
+
+static struct fi_info *fabric_hints(bool threads, bool directed)
+{
+	const char *provider = fabric_provider();
+	struct fi_info *hints = fi_allocinfo();
+
+	if (!hints)
+		return NULL;
+	hints->caps = FI_TAGGED | (directed ? FI_DIRECTED_RECV : 0);
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->tx_attr->msg_order = hints->rx_attr->msg_order = FI_ORDER_SAS;
+	hints->tx_attr->op_flags = hints->rx_attr->op_flags = FI_COMPLETION;
+	hints->domain_attr->threading = threads ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
+	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	if (provider)
+		hints->fabric_attr->prov_name = strdup(provider);
+	return hints;
+}
+
+static int fabric_find(bool threads, bool directed)
+{
+	struct fi_info *hints = fabric_hints(threads, directed);
+	int rc;
+
+	if (!hints)
+		return -FI_ENOMEM;
+	rc = fi_getinfo(FI_VERSION(1, 9), NULL, NULL, 0, hints, &pml.info);
+	fi_freeinfo(hints);
+	pml.directed = directed && rc == 0;
+	return rc;
+}
+
+static int fabric_open_queue(void)
+{
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_NONE };
+	struct fi_av_attr av = { .type = pml.info->domain_attr->av_type };
+	int rc = fi_cq_open(pml.domain, &cq, &pml.cq, NULL);
+
+	return rc ? rc : fi_av_open(pml.domain, &av, &pml.av, NULL);
+}
+
+static int fabric_open_endpoint(void)
+{
+	int rc = fi_endpoint(pml.domain, pml.info, &pml.ep, NULL);
+
+	if (rc == 0)
+		rc = fi_ep_bind(pml.ep, &pml.av->fid, 0);
+	if (rc == 0)
+		rc = fi_ep_bind(pml.ep, &pml.cq->fid, FI_TRANSMIT | FI_RECV);
+	return rc ? rc : fi_enable(pml.ep);
+}
+
+static int fabric_open_all(bool threads)
+{
+	int rc = pml.use_directed ? fabric_find(threads, true) : -FI_ENODATA;
+
+	if (rc)
+		rc = fabric_find(threads, false);
+	if (rc == 0)
+		rc = fi_fabric(pml.info->fabric_attr, &pml.fabric, NULL);
+	if (rc == 0)
+		rc = fi_domain(pml.fabric, pml.info, &pml.domain, NULL);
+	if (rc == 0)
+		rc = fabric_open_queue();
+	return rc ? rc : fabric_open_endpoint();
+}
+
+/** Opens everything. Returns OMPI_SUCCESS, or an error after a line that says what is missing. */
+int pml_fabric_open(bool threads)
+{
+	const char *provider = fabric_provider();
+	int rc = fabric_open_all(threads);
+
+	if (rc) {
+		opal_output(0, "pml copyrpc: no endpoint for tagged messages of provider %s: %s",
+			    provider ? provider : getenv("FI_PROVIDER"), fi_strerror(-rc));
+		pml_fabric_close();
+		return OMPI_ERR_NOT_AVAILABLE;
+	}
+	pml.inject_size = pml.info->tx_attr->inject_size;
+	pml.max_msg_size = pml.info->ep_attr->max_msg_size;
+	opal_output_verbose(1, pml.output, "pml copyrpc: provider %s, fabric %s%s",
+			    pml.info->fabric_attr->prov_name, pml.info->fabric_attr->name,
+			    pml.directed ? ", directed receives" : "");
+	return OMPI_SUCCESS;
+}
+
+static void fabric_close(struct fid **fid)
+{
+	if (*fid)
+		(void)fi_close(*fid);
+	*fid = NULL;
+}
+
+void pml_fabric_close(void)
+{
+	fabric_close((struct fid **)&pml.ep);
+	fabric_close((struct fid **)&pml.av);
+	fabric_close((struct fid **)&pml.cq);
+	fabric_close((struct fid **)&pml.domain);
+	fabric_close((struct fid **)&pml.fabric);
+	if (pml.info)
+		fi_freeinfo(pml.info);
+	pml.info = NULL;
+}

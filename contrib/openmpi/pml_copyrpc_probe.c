@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Probes and matched receives, by FI_PEEK and FI_CLAIM. A matched probe keeps the request whose
+ * context claimed the message, in ompi_message_t; the matched receive uses it again.
+ */
+#include "pml_copyrpc_request.h"
+
+/* The completion of a peek comes with the next look at the queue, or another thread takes it. */
+static int peek_post(struct pml_request *req)
+{
+	ssize_t rc = pml_recv_post_flags(req);
+
+	if (rc == -FI_ENOMSG)
+		return OMPI_SUCCESS;
+	if (rc == -FI_EAGAIN) {
+		pml_progress();
+		return OMPI_SUCCESS;
+	}
+	if (rc)
+		return pml_request_errno(rc, "fi_trecvmsg with FI_PEEK");
+	while (__atomic_load_n(&req->state, __ATOMIC_ACQUIRE) == PML_ACTIVE)
+		pml_progress();
+	return OMPI_SUCCESS;
+}
+
+/* Looks once. Sets found, and the status of the request if a message is there. */
+static struct pml_request *peek(int src, int tag, struct ompi_communicator_t *comm, uint64_t flags,
+				int *rc)
+{
+	struct pml_request *req = pml_request_get(&mca_pml_base_recv_requests, comm);
+
+	*rc = OMPI_ERR_OUT_OF_RESOURCE;
+	if (!req)
+		return NULL;
+	pml_request_activate(req);
+	pml_recv_target(req, src, tag);
+	req->op.kind = PML_OP_PEEK;
+	req->flags = FI_PEEK | FI_COMPLETION | flags;
+	req->found = false;
+	req->buf = NULL;
+	req->len = 0;
+	*rc = peek_post(req);
+	req->state = PML_DONE;
+	req->flags = 0;
+	return req;
+}
+
+static void probe_status(const struct pml_request *req, ompi_status_public_t *status)
+{
+	if (status != MPI_STATUS_IGNORE)
+		OMPI_COPY_STATUS(status, req->base.req_ompi.req_status, false);
+}
+
+int pml_probe_iprobe(int src, int tag, struct ompi_communicator_t *comm, int *matched,
+		     ompi_status_public_t *status)
+{
+	int rc;
+	struct pml_request *req = peek(src, tag, comm, 0, &rc);
+
+	if (!req)
+		return rc;
+	*matched = req->found;
+	if (req->found)
+		probe_status(req, status);
+	pml_request_return(req);
+	if (!*matched)
+		opal_progress();
+	return rc;
+}
+
+int pml_probe_probe(int src, int tag, struct ompi_communicator_t *comm,
+		    ompi_status_public_t *status)
+{
+	int matched = 0, rc = OMPI_SUCCESS;
+
+	while (!matched && rc == OMPI_SUCCESS)
+		rc = pml_probe_iprobe(src, tag, comm, &matched, status);
+	return rc;
+}
+
+static struct ompi_message_t *probe_message(struct pml_request *req)
+{
+	const ompi_status_public_t *status = &req->base.req_ompi.req_status;
+	struct ompi_message_t *message = ompi_message_alloc();
+
+	if (!message)
+		return NULL;
+	message->comm = req->base.req_comm;
+	message->req_ptr = req;
+	message->peer = status->MPI_SOURCE;
+	message->count = status->_ucount;
+	return message;
+}
+
+int pml_probe_improbe(int src, int tag, struct ompi_communicator_t *comm, int *matched,
+		      struct ompi_message_t **message, ompi_status_public_t *status)
+{
+	int rc;
+	struct pml_request *req = peek(src, tag, comm, FI_CLAIM, &rc);
+
+	*matched = 0;
+	if (!req)
+		return rc;
+	if (!req->found) {
+		pml_request_return(req);
+		opal_progress();
+		return rc;
+	}
+	*message = probe_message(req);
+	if (!*message)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	*matched = 1;
+	probe_status(req, status);
+	return OMPI_SUCCESS;
+}
+
+int pml_probe_mprobe(int src, int tag, struct ompi_communicator_t *comm,
+		     struct ompi_message_t **message, ompi_status_public_t *status)
+{
+	int matched = 0, rc = OMPI_SUCCESS;
+
+	while (!matched && rc == OMPI_SUCCESS)
+		rc = pml_probe_improbe(src, tag, comm, &matched, message, status);
+	return rc;
+}
+
+int pml_probe_imrecv(void *buf, size_t count, struct ompi_datatype_t *type,
+		     struct ompi_message_t **message, struct ompi_request_t **request)
+{
+	struct pml_request *req = (*message)->req_ptr;
+	int rc;
+
+	pml_request_activate(req);
+	req->op.kind = PML_OP_RECV;
+	req->flags = FI_CLAIM | FI_COMPLETION;
+	rc = pml_recv_prepare(req, buf, count, type);
+	if (rc == OMPI_SUCCESS)
+		rc = pml_recv_begin(req);
+	if (rc != OMPI_SUCCESS) {
+		req->state = PML_DONE;
+		return rc;
+	}
+	ompi_message_return(*message);
+	*message = MPI_MESSAGE_NULL;
+	*request = pml_request_ompi(req);
+	return OMPI_SUCCESS;
+}
+
+int pml_probe_mrecv(void *buf, size_t count, struct ompi_datatype_t *type,
+		    struct ompi_message_t **message, ompi_status_public_t *status)
+{
+	struct ompi_request_t *request;
+	int rc = pml_probe_imrecv(buf, count, type, message, &request);
+
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	return pml_request_wait((struct pml_request *)request, status);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Progress: takes completions from the queue and ends what they belong to.
+ *
+ * Completions are read in batches into a cursor that the whole process shares, and each is removed
+ * from it before its request ends. Therefore a callback may wait for a later completion of the same
+ * batch: the progress that it calls finds it. With threads a lock covers the cursor, and no lock is
+ * taken while a request ends.
+ */
+#include <stdlib.h>
+
+#include "pml_copyrpc_request.h"
+
+#define PML_REQUEST_OF(op_ptr, member)                                                             \
+	((struct pml_request *)((char *)(op_ptr)-offsetof(struct pml_request, member)))
+
+/* One of the completions of a send; a synchronous one has two, in any order. */
+static inline void progress_send_part(struct pml_request *req)
+{
+	if (OPAL_LIKELY(req->mode != MCA_PML_BASE_SEND_SYNCHRONOUS) ||
+	    __atomic_sub_fetch(&req->parts, 1, __ATOMIC_ACQ_REL) == 0)
+		pml_request_done(req);
+}
+
+/** Ends a send whose message did not leave or arrive. No acknowledgement will come. */
+void pml_send_failed(struct pml_request *req)
+{
+	req->base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
+	if (req->mode == MCA_PML_BASE_SEND_SYNCHRONOUS)
+		(void)fi_cancel(&pml.ep->fid, &req->ack);
+	progress_send_part(req);
+}
+
+static void progress_peek(struct pml_request *req, uint64_t tag, size_t len, bool found)
+{
+	ompi_status_public_t *status = &req->base.req_ompi.req_status;
+
+	req->found = found;
+	status->MPI_SOURCE = pml_tag_source(tag);
+	status->MPI_TAG = pml_tag_user(tag);
+	status->_ucount = len;
+	__atomic_store_n(&req->state, PML_DONE, __ATOMIC_RELEASE);
+}
+
+static void progress_entry(const struct fi_cq_tagged_entry *entry)
+{
+	struct pml_op *op = entry->op_context;
+
+	switch (op->kind) {
+	case PML_OP_SEND: progress_send_part(PML_REQUEST_OF(op, op)); break;
+	case PML_OP_RECV:
+		pml_recv_done(PML_REQUEST_OF(op, op), entry->tag, entry->len, OMPI_SUCCESS);
+		break;
+	case PML_OP_ACK: progress_send_part(PML_REQUEST_OF(op, ack)); break;
+	case PML_OP_PEEK:
+		progress_peek(PML_REQUEST_OF(op, op), entry->tag, entry->len, true);
+		break;
+	}
+}
+
+static const char *progress_explain(struct fi_cq_err_entry *err, char *text, size_t len)
+{
+	return fi_cq_strerror(pml.cq, err->prov_errno, err->err_data, text, len);
+}
+
+/*
+ * A send is over in the user's eyes, and its message is lost: an injected one. The error handler of
+ * MPI_COMM_WORLD decides whether the job goes on.
+ */
+static void progress_lost(struct fi_cq_err_entry *err)
+{
+	char text[256];
+
+	opal_output(0, "pml copyrpc: a message was lost: %s (%s)", fi_strerror(err->err),
+		    progress_explain(err, text, sizeof(text)));
+	(void)OMPI_ERRHANDLER_INVOKE(&ompi_mpi_comm_world.comm, MPI_ERR_OTHER,
+				     "a message was lost");
+}
+
+static void progress_failed_recv(struct pml_request *req, struct fi_cq_err_entry *err)
+{
+	if (err->err == FI_ETRUNC) {
+		pml_recv_done(req, err->tag, err->len < req->len ? err->len : req->len,
+			      MPI_ERR_TRUNCATE);
+	} else if (err->err == FI_ECANCELED) {
+		req->base.req_ompi.req_status._cancelled = 1;
+		pml_request_fail(req, OMPI_SUCCESS);
+	} else {
+		pml_request_fail(req, MPI_ERR_OTHER);
+	}
+}
+
+static void progress_report(const struct pml_request *req, struct fi_cq_err_entry *err)
+{
+	char text[256];
+
+	if (err->err == FI_ETRUNC || err->err == FI_ECANCELED || err->err == FI_ENOMSG)
+		return;
+	opal_output(0, "pml copyrpc: %s with rank %d failed: %s (%s)",
+		    req->base.req_type == MCA_PML_REQUEST_SEND ? "send" : "receive",
+		    req->base.req_peer, fi_strerror(err->err),
+		    progress_explain(err, text, sizeof(text)));
+}
+
+static void progress_failed_ack(struct pml_request *req)
+{
+	req->base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
+	progress_send_part(req);
+}
+
+static void progress_error(struct fi_cq_err_entry *err)
+{
+	struct pml_op *op = err->op_context;
+	struct pml_request *req;
+
+	err->err = abs(err->err); /* some providers have it negative */
+	if (!op) {
+		progress_lost(err);
+		return;
+	}
+	req = op->kind == PML_OP_ACK ? PML_REQUEST_OF(op, ack) : PML_REQUEST_OF(op, op);
+	progress_report(req, err);
+	if (op->kind == PML_OP_RECV)
+		progress_failed_recv(req, err);
+	else if (op->kind == PML_OP_PEEK)
+		progress_peek(req, 0, 0, false);
+	else if (op->kind == PML_OP_ACK)
+		progress_failed_ack(req);
+	else
+		pml_send_failed(req);
+}
+
+/* Takes the next completion. Returns 1, 0 if there is none, or -FI_EAVAIL: err is filled in. */
+static int progress_next(struct fi_cq_tagged_entry *entry, struct fi_cq_err_entry *err)
+{
+	ssize_t n;
+
+	if (pml.head == pml.tail) {
+		n = fi_cq_read(pml.cq, pml.entries, PML_CQ_BATCH);
+		if (OPAL_LIKELY(n == -FI_EAGAIN) || n == 0)
+			return 0;
+		if (OPAL_UNLIKELY(n < 0)) {
+			memset(err, 0, sizeof(*err));
+			return fi_cq_readerr(pml.cq, err, 0) == 1 ? -FI_EAVAIL : 0;
+		}
+		pml.head = 0;
+		pml.tail = (unsigned)n;
+	}
+	*entry = pml.entries[pml.head++];
+	return 1;
+}
+
+static int progress_next_locked(struct fi_cq_tagged_entry *entry, struct fi_cq_err_entry *err)
+{
+	int rc;
+
+	if (opal_mutex_trylock(&pml.cursor_lock))
+		return 0;
+	rc = progress_next(entry, err);
+	opal_mutex_unlock(&pml.cursor_lock);
+	return rc;
+}
+
+static int progress_one(void)
+{
+	struct fi_cq_tagged_entry entry;
+	struct fi_cq_err_entry err;
+	int rc = OPAL_UNLIKELY(pml.threads) ? progress_next_locked(&entry, &err)
+					    : progress_next(&entry, &err);
+
+	if (rc == 0)
+		return 0;
+	if (OPAL_LIKELY(rc > 0))
+		progress_entry(&entry);
+	else
+		progress_error(&err);
+	return 1;
+}
+
+/** Ends what is complete, as much as one batch has, and retries what the provider had refused. */
+int pml_progress(void)
+{
+	int done = 0;
+
+	if (OPAL_UNLIKELY(pml.blocked_cnt + pml.deferred_recv_cnt != 0))
+		pml_deferred_run();
+	do {
+		if (!progress_one())
+			break;
+		done++;
+	} while (pml.head != pml.tail);
+	return done;
+}

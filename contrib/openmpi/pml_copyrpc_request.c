@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Free lists of requests, and the calls of Open MPI on a request: free and cancel.
+ *
+ * Completion and MPI_Request_free() may meet in two threads: the state is swapped atomically, and
+ * the second of the two returns the request.
+ */
+#include "pml_copyrpc_request.h"
+
+/* Counts sends in flight that no user waits for: MPI_Finalize() does. */
+static void request_count_internal(const struct pml_request *req, int32_t by)
+{
+	if (req->base.req_type == MCA_PML_REQUEST_SEND)
+		__atomic_add_fetch(&pml.internal, by, __ATOMIC_RELAXED);
+}
+
+static int request_free(struct ompi_request_t **request)
+{
+	struct pml_request *req = (struct pml_request *)*request;
+	int32_t old;
+
+	*request = MPI_REQUEST_NULL;
+	if (!pml.threads && req->state == PML_DONE) {
+		pml_request_return(req);
+		return OMPI_SUCCESS;
+	}
+	request_count_internal(req, 1);
+	old = __atomic_exchange_n(&req->state, PML_FREED, __ATOMIC_ACQ_REL);
+	if (old == PML_ACTIVE)
+		return OMPI_SUCCESS;
+	request_count_internal(req, -1);
+	/* The completing thread has swapped the state and has yet to publish the completion. */
+	while (old == PML_DONE && !REQUEST_COMPLETE(pml_request_ompi(req)))
+		opal_atomic_rmb();
+	pml_request_return(req);
+	return OMPI_SUCCESS;
+}
+
+/* A send completes, cancelled or not. A receive may have matched already: then nothing happens. */
+static int request_cancel(struct ompi_request_t *request, int flag)
+{
+	struct pml_request *req = (struct pml_request *)request;
+
+	if (req->base.req_type != MCA_PML_REQUEST_RECV || req->state != PML_ACTIVE)
+		return OMPI_SUCCESS;
+	if (!pml_deferred_cancel(req))
+		(void)fi_cancel(&pml.ep->fid, &req->op);
+	return OMPI_SUCCESS;
+}
+
+static void request_construct(struct pml_request *req)
+{
+	struct ompi_request_t *r = pml_request_ompi(req);
+
+	r->req_type = OMPI_REQUEST_PML;
+	r->req_free = request_free;
+	r->req_cancel = request_cancel;
+	r->req_start = pml_start;
+	OMPI_REQUEST_INIT(r, false);
+	OBJ_CONSTRUCT(&req->base.req_convertor, opal_convertor_t);
+	req->state = PML_DONE;
+	req->packed = PML_PACKED_NONE;
+	req->holds_type = req->convertor_used = req->deferred = false;
+	req->flags = 0;
+	req->ack.kind = PML_OP_ACK;
+}
+
+static void send_request_construct(struct pml_request *req)
+{
+	request_construct(req);
+	req->base.req_type = MCA_PML_REQUEST_SEND;
+	req->op.kind = PML_OP_SEND;
+}
+
+static void recv_request_construct(struct pml_request *req)
+{
+	request_construct(req);
+	req->base.req_type = MCA_PML_REQUEST_RECV;
+	req->op.kind = PML_OP_RECV;
+}
+
+OBJ_CLASS_INSTANCE(pml_send_request_t, mca_pml_base_request_t, send_request_construct, NULL);
+OBJ_CLASS_INSTANCE(pml_recv_request_t, mca_pml_base_request_t, recv_request_construct, NULL);
+
+static int list_init(opal_free_list_t *list, opal_class_t *class)
+{
+	return opal_free_list_init(list, sizeof(struct pml_request), opal_cache_line_size, class, 0,
+				   opal_cache_line_size, 64, -1, 64, NULL, 0, NULL, NULL, NULL);
+}
+
+int pml_request_lists_init(void)
+{
+	int rc = list_init(&mca_pml_base_send_requests, OBJ_CLASS(pml_send_request_t));
+
+	if (rc == OMPI_SUCCESS)
+		rc = list_init(&mca_pml_base_recv_requests, OBJ_CLASS(pml_recv_request_t));
+	return rc;
+}
+
+static void request_drop_packed(struct pml_request *req)
+{
+	if (req->packed == PML_PACKED_HEAP)
+		free(req->buf);
+	else if (req->packed == PML_PACKED_BSEND)
+		mca_pml_base_bsend_request_free(req->buf);
+	req->packed = PML_PACKED_NONE;
+	req->buf = NULL;
+}
+
+/** Gives back what the last transfer of a request needed; a persistent one may start again. */
+void pml_request_drop_transfer(struct pml_request *req)
+{
+	if (req->packed != PML_PACKED_NONE)
+		request_drop_packed(req);
+	if (req->convertor_used)
+		opal_convertor_cleanup(&req->base.req_convertor);
+	req->convertor_used = false;
+}
+
+/** Returns a request to its list, with all that it holds. */
+void pml_request_return(struct pml_request *req)
+{
+	struct ompi_communicator_t *comm = req->base.req_comm;
+	opal_free_list_t *list = req->base.req_type == MCA_PML_REQUEST_SEND
+					 ? &mca_pml_base_send_requests
+					 : &mca_pml_base_recv_requests;
+
+	pml_request_drop_transfer(req);
+	if (OPAL_UNLIKELY(req->holds_type)) {
+		req->holds_type = false;
+		OMPI_DATATYPE_RELEASE(req->base.req_datatype);
+		OMPI_REQUEST_INIT(pml_request_ompi(req), false);
+	}
+	OMPI_REQUEST_FINI(pml_request_ompi(req));
+	req->state = PML_DONE;
+	opal_free_list_return(list, &req->base.req_ompi.super);
+	OBJ_RELEASE(comm);
+}
+
+/** Completion with a callback, with threads, or of a request that the user has freed. */
+void pml_request_done_cold(struct pml_request *req)
+{
+	struct ompi_request_t *r = pml_request_ompi(req);
+	int32_t old;
+
+	pml_request_drop_transfer(req);
+	if (r->req_complete_cb && req->state == PML_ACTIVE) {
+		req->state = PML_IN_CALLBACK;
+		ompi_request_complete(r, true);
+		return;
+	}
+	old = __atomic_exchange_n(&req->state, PML_DONE, __ATOMIC_ACQ_REL);
+	if (old == PML_FREED) {
+		request_count_internal(req, -1);
+		pml_request_return(req);
+		return;
+	}
+	ompi_request_complete(r, true);
+}
+
+/** Ends a request with an MPI error class. */
+void pml_request_fail(struct pml_request *req, int mpi_error)
+{
+	req->base.req_ompi.req_status.MPI_ERROR = mpi_error;
+	req->base.req_ompi.req_status._ucount = 0;
+	pml_request_done(req);
+}
+
+/** Returns the MPI error class of a libfabric error, after a line that says what failed. */
+int pml_request_errno(ssize_t rc, const char *what)
+{
+	if (rc == -FI_ENOMEM)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	opal_output(0, "pml copyrpc: %s: %s", what, fi_strerror((int)-rc));
+	return MPI_ERR_OTHER;
+}
+
+/** Waits for a request that only this call knows, frees it and returns its error. */
+int pml_request_wait(struct pml_request *req, ompi_status_public_t *status)
+{
+	struct ompi_request_t *r = pml_request_ompi(req);
+	int error;
+
+	if (!pml.threads)
+		for (int i = 0; i < 64 && !REQUEST_COMPLETE(r); i++)
+			pml_progress();
+	ompi_request_wait_completion(r);
+	if (status != MPI_STATUS_IGNORE)
+		OMPI_COPY_STATUS(status, r->req_status, false);
+	error = r->req_status.MPI_ERROR;
+	(void)request_free(&r);
+	return error;
+}

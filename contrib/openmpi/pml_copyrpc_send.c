@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Sends: standard, ready, synchronous and buffered; blocking, nonblocking and persistent.
+ *
+ * A message leaves by fi_tsend(), which lets the provider batch it with the next ones. A blocking
+ * one that fits is injected: nothing is left to wait for. A buffered send is copied into the user's
+ * attached buffer and completes at once; a request that no user sees owns the copy.
+ */
+#include "pml_copyrpc_request.h"
+
+/** Bytes of a derived type that are packed on the stack, if the provider injects that many. */
+#define SEND_STACK_MAX 256
+
+/*
+ * Begins a send that is prepared. Returns OMPI_SUCCESS, also when the message waits because the
+ * provider takes no more, or an error; then the request is as before.
+ */
+int pml_send_begin(struct pml_request *req)
+{
+	ssize_t rc;
+
+	if (OPAL_UNLIKELY(req->mode == MCA_PML_BASE_SEND_SYNCHRONOUS))
+		return pml_sync_begin(req);
+	if (OPAL_UNLIKELY(req->peer->deferred_cnt != 0))
+		return pml_deferred_send(req);
+	rc = pml_send_post(req);
+	if (OPAL_LIKELY(rc == 0))
+		return OMPI_SUCCESS;
+	return rc == -FI_EAGAIN ? pml_deferred_send(req) : pml_request_errno(rc, "fi_tsend");
+}
+
+/** Begins a send that no user waits for, and returns the request if that fails. */
+int pml_send_internal(struct pml_request *req)
+{
+	int rc;
+
+	pml_request_activate(req);
+	req->state = PML_FREED;
+	__atomic_add_fetch(&pml.internal, 1, __ATOMIC_RELAXED);
+	rc = pml_send_begin(req);
+	if (rc != OMPI_SUCCESS) {
+		__atomic_sub_fetch(&pml.internal, 1, __ATOMIC_RELAXED);
+		pml_request_return(req);
+	}
+	return rc;
+}
+
+static inline struct pml_request *send_new(int dst, int tag, mca_pml_base_send_mode_t mode,
+					   struct ompi_communicator_t *comm)
+{
+	struct pml_peer *peer = pml_peer_of(comm, dst);
+	struct pml_request *req;
+
+	if (OPAL_UNLIKELY(peer == NULL))
+		return NULL;
+	req = pml_request_get(&mca_pml_base_send_requests, comm);
+	if (OPAL_UNLIKELY(req == NULL))
+		return NULL;
+	req->peer = peer;
+	req->addr = peer->addr;
+	req->tag = pml_tag_pack(PML_COMM_CONTEXT(comm), comm->c_my_rank, tag);
+	req->mode = mode;
+	req->base.req_peer = dst;
+	req->base.req_tag = tag;
+	/* osc/pt2pt reads both in its callbacks. */
+	req->base.req_ompi.req_status.MPI_SOURCE = comm->c_my_rank;
+	req->base.req_ompi.req_status.MPI_TAG = tag;
+	return req;
+}
+
+/* Sets the bytes to send, packed where they are not in one run. */
+static inline int send_prepare(struct pml_request *req, const void *buf, size_t count,
+			       struct ompi_datatype_t *type)
+{
+	req->len = count * type->super.size;
+	req->base.req_ompi.req_status._ucount = req->len;
+	if (OPAL_LIKELY(pml_dtype_contiguous(type, count))) {
+		req->buf = (char *)buf + type->super.true_lb;
+		return OMPI_SUCCESS;
+	}
+	return pml_dtype_pack(req, buf, count, type);
+}
+
+static int send_buffered_copy(struct pml_request *req, const void *buf, size_t count,
+			      struct ompi_datatype_t *type)
+{
+	req->len = count * type->super.size;
+	if (req->len == 0)
+		return OMPI_SUCCESS;
+	req->buf = mca_pml_base_bsend_request_alloc_buf(req->len);
+	if (!req->buf)
+		return MPI_ERR_BUFFER;
+	req->packed = PML_PACKED_BSEND;
+	return pml_dtype_pack_to(buf, count, type, req->buf, req->len);
+}
+
+/* Copies the data into the attached buffer and sends it from there. */
+static int send_buffered(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,
+			 int tag, struct ompi_communicator_t *comm)
+{
+	struct pml_request *req = send_new(dst, tag, MCA_PML_BASE_SEND_STANDARD, comm);
+	int rc;
+
+	if (!req)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	rc = send_buffered_copy(req, buf, count, type);
+	if (rc == OMPI_SUCCESS)
+		return pml_send_internal(req);
+	pml_request_return(req);
+	return rc;
+}
+
+int pml_send_isend(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
+		   mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
+		   struct ompi_request_t **request)
+{
+	struct pml_request *req = send_new(dst, tag, mode, comm);
+	int rc;
+
+	if (OPAL_UNLIKELY(req == NULL))
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	pml_request_activate(req);
+	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED)) {
+		req->base.req_ompi.req_status._ucount = count * type->super.size;
+		rc = send_buffered(buf, count, type, dst, tag, comm);
+		if (rc == OMPI_SUCCESS)
+			pml_request_done(req);
+	} else {
+		rc = send_prepare(req, buf, count, type);
+		if (OPAL_LIKELY(rc == OMPI_SUCCESS))
+			rc = pml_send_begin(req);
+	}
+	if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
+		pml_request_return(req);
+		return rc;
+	}
+	*request = pml_request_ompi(req);
+	return OMPI_SUCCESS;
+}
+
+/* Returns 0, or -FI_EAGAIN if the message has to take the long way. */
+static ssize_t send_inject(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,
+			   int tag, struct ompi_communicator_t *comm)
+{
+	size_t len = count * type->super.size;
+	struct pml_peer *peer = pml_peer_of(comm, dst);
+	char packed[SEND_STACK_MAX];
+
+	if (len > pml.inject_size || OPAL_UNLIKELY(!peer || peer->deferred_cnt != 0))
+		return -FI_EAGAIN;
+	if (OPAL_LIKELY(pml_dtype_contiguous(type, count))) {
+		buf = (const char *)buf + type->super.true_lb;
+	} else {
+		if (len > sizeof(packed) ||
+		    pml_dtype_pack_to(buf, count, type, packed, len) != OMPI_SUCCESS)
+			return -FI_EAGAIN;
+		buf = packed;
+	}
+	return fi_tinject(pml.ep, buf, len, peer->addr,
+			  pml_tag_pack(PML_COMM_CONTEXT(comm), comm->c_my_rank, tag));
+}
+
+int pml_send_send(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
+		  mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm)
+{
+	struct ompi_request_t *request;
+	int rc;
+
+	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED))
+		return send_buffered(buf, count, type, dst, tag, comm);
+	if (mode != MCA_PML_BASE_SEND_SYNCHRONOUS &&
+	    send_inject(buf, count, type, dst, tag, comm) == 0)
+		return OMPI_SUCCESS;
+	rc = pml_send_isend(buf, count, type, dst, tag, mode, comm, &request);
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	return pml_request_wait((struct pml_request *)request, MPI_STATUS_IGNORE);
+}
+
+/** Makes a persistent request; pml_start() sends it. */
+int pml_send_isend_init(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,
+			int tag, mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
+			struct ompi_request_t **request)
+{
+	struct pml_request *req = send_new(dst, tag, mode, comm);
+
+	if (!req)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	OMPI_DATATYPE_RETAIN(type);
+	req->holds_type = true;
+	req->base.req_datatype = type;
+	req->base.req_addr = (void *)buf;
+	req->base.req_count = count;
+	OMPI_REQUEST_INIT(pml_request_ompi(req), true);
+	*request = pml_request_ompi(req);
+	return OMPI_SUCCESS;
+}
+
+/** Sends what a persistent request names. A buffered one is done at once. */
+int pml_send_start(struct pml_request *req)
+{
+	mca_pml_base_request_t *b = &req->base;
+	int rc;
+
+	if (req->mode == MCA_PML_BASE_SEND_BUFFERED) {
+		rc = send_buffered(b->req_addr, b->req_count, b->req_datatype, b->req_peer,
+				   b->req_tag, b->req_comm);
+		if (rc == OMPI_SUCCESS)
+			pml_request_done(req);
+		return rc;
+	}
+	rc = send_prepare(req, b->req_addr, b->req_count, b->req_datatype);
+	return rc == OMPI_SUCCESS ? pml_send_begin(req) : rc;
+}
