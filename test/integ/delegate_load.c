@@ -24,12 +24,13 @@
 #include <rdma/fi_ext_copyrpc.h>
 
 #include "fab.h"
+#include "support/proc.h"
 
 #define RANKS_MAX   64u
 #define CLIENTS_MAX 256u
 #define DEPTH_MAX   64u
 #define BURST       64
-#define GROWTH_MAX  (2l << 20) /* bytes that the memory may grow after a quarter of the time */
+#define GROWTH_MAX  (2l << 10) /* KiB that the memory may grow after a quarter of the time */
 
 struct request {
 	uint32_t rank, unused;
@@ -229,16 +230,6 @@ static int delegate_end_calls(void)
 	return n > 0 ? (int)n : 0;
 }
 
-static long memory_now(void)
-{
-	FILE *f = fopen("/proc/self/statm", "r");
-	long size, resident = 0;
-
-	FAB_TRUE(f && fscanf(f, "%ld %ld", &size, &resident) == 2);
-	fclose(f);
-	return resident * sysconf(_SC_PAGESIZE);
-}
-
 static double slowest_to_fastest(uint64_t *total)
 {
 	uint64_t least = UINT64_MAX, most = 1;
@@ -312,15 +303,15 @@ static int delegate(void)
 			delegate_loop();
 		now = fab_seconds() - begin;
 		if (!early && now > seconds / 4)
-			early = memory_now();
+			early = (long)proc_resident_kib(getpid());
 		ratio = slowest_to_fastest(&total);
 	} while (now < seconds || (ratio < 0.5 && now < 10 * seconds));
-	late = memory_now();
+	late = (long)proc_resident_kib(getpid());
 	delegate_close();
 	printf("delegate_load: %u ranks, %u clients, depth %u: %.1f s, %llu requests, %llu waited; "
 	       "slowest / fastest client %.2f; memory %ld KiB, then %ld KiB\n",
 	       ranks, client_cnt, depth, now, (unsigned long long)total, (unsigned long long)waited,
-	       ratio, early / 1024, late / 1024);
+	       ratio, early, late);
 	FAB_TRUE(ratio >= 0.5);
 	FAB_TRUE(late - early <= GROWTH_MAX);
 	return 0;

@@ -8,12 +8,12 @@
  *
  * usage: local_many delegation|ipc
  */
-#include <dirent.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "integ_local.h"
+#include "support/proc.h"
 
 #define PROCESSES 8u
 #define CLIENTS   (CRL_CLIENTS_MAX / PROCESSES)
@@ -37,35 +37,13 @@ static char name[64];
 
 /* ---- the server ---- */
 
-static uint32_t count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	uint32_t cnt = 0;
-
-	CHECK(dir);
-	while (readdir(dir))
-		cnt++;
-	closedir(dir);
-	return cnt;
-}
-
-static uint64_t resident_kb(void)
-{
-	unsigned long size, resident;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	CHECK(file && fscanf(file, "%lu %lu", &size, &resident) == 2);
-	fclose(file);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
-}
-
 static void report(struct crl_server *server)
 {
 	crl_server_counters(server, &board->counters);
 	if (board->reported == board->asked || board->counters.clients)
 		return;
-	board->fds = count_fds();
-	board->rss_kb = resident_kb();
+	board->fds = proc_fd_cnt(getpid());
+	board->rss_kb = proc_resident_kib(getpid());
 	board->reported = board->asked;
 }
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "fab.h"
+#include "support/proc.h"
 
 #define PATIENCE  120.0 /* seconds */
 #define LEN_MAX   200000u
@@ -40,19 +41,6 @@ static uint32_t len_of(uint64_t number)
 static const uint8_t *bytes_of(uint64_t number)
 {
 	return pattern + number % 251;
-}
-
-static unsigned long kib(void)
-{
-	char line[256];
-	unsigned long kib = 0;
-	FILE *file = fopen("/proc/self/status", "re");
-
-	FAB_TRUE(file);
-	while (fgets(line, sizeof(line), file) && sscanf(line, "VmRSS: %lu", &kib) != 1)
-		;
-	fclose(file);
-	return kib;
 }
 
 /* ---- to the sleeper ---- */
@@ -91,7 +79,7 @@ static void *look(void)
 
 static void send_until_refused(void)
 {
-	unsigned long before = kib();
+	unsigned long before = proc_resident_kib(getpid());
 	unsigned refused = 0;
 
 	while (refused < REFUSED) {
@@ -100,9 +88,10 @@ static void send_until_refused(void)
 		look();
 	}
 	printf("slow_reader: %lu messages were taken, %lu of them completed, %ld KiB more in use\n",
-	       (unsigned long)taken, (unsigned long)completed, (long)(kib() - before));
+	       (unsigned long)taken, (unsigned long)completed,
+	       (long)(proc_resident_kib(getpid()) - before));
 	fflush(stdout);
-	FAB_TRUE(kib() < before + GROW_MAX);
+	FAB_TRUE(proc_resident_kib(getpid()) < before + GROW_MAX);
 }
 
 /* Sends there and back. Returns the number of the hub's polls. */
@@ -201,10 +190,10 @@ int main(int argc, char **argv)
 	first = taken;
 	before = talk(cnt);
 	send_until_refused();
-	used = kib();
+	used = proc_resident_kib(getpid());
 	after = talk(cnt);
 	FAB_TRUE(!send_one());
-	FAB_TRUE(kib() < used + 1024);
+	FAB_TRUE(proc_resident_kib(getpid()) < used + 1024);
 	FAB_TRUE(after <= before + cnt);
 	printf("slow_reader: %lu looks for %lu messages, %lu beside the sleeper\n",
 	       (unsigned long)before, (unsigned long)cnt, (unsigned long)after);

@@ -15,7 +15,6 @@
  *
  * usage: ud_attacked [packets of each flood]
  */
-#include <dirent.h>
 #include <linux/filter.h>
 #include <sched.h>
 #include <signal.h>
@@ -26,6 +25,7 @@
 #include <unistd.h>
 
 #include "fab.h"
+#include "support/proc.h"
 #include "ud_foe.h"
 #include "wire/wire_erpc.h"
 
@@ -273,44 +273,6 @@ static void await_talk(const char *what)
 
 /* ---- state visible from outside ---- */
 
-static unsigned long kib_of(const struct victim *v)
-{
-	char path[64], line[256];
-	unsigned long kib = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)v->pid);
-	file = fopen(path, "re");
-	FAB_TRUE(file);
-	while (fgets(line, sizeof(line), file) && sscanf(line, "VmRSS: %lu", &kib) != 1)
-		;
-	fclose(file);
-	FAB_TRUE(kib);
-	return kib;
-}
-
-/** Returns true if the socket with that inode belongs to the process. */
-static bool owns(const struct victim *v, unsigned long inode)
-{
-	char path[64], link[64], want[64];
-	struct dirent *ent;
-	bool found = false;
-	ssize_t len;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)v->pid);
-	snprintf(want, sizeof(want), "socket:[%lu]", inode);
-	dir = opendir(path);
-	FAB_TRUE(dir);
-	while (!found && (ent = readdir(dir))) {
-		len = readlinkat(dirfd(dir), ent->d_name, link, sizeof(link) - 1);
-		link[len > 0 ? len : 0] = '\0';
-		found = !strcmp(link, want);
-	}
-	closedir(dir);
-	return found;
-}
-
 /** Finds the UDP ports of a process: that of its endpoint, and that of its sessions. */
 static void find_ports(const struct victim *v)
 {
@@ -323,7 +285,7 @@ static void find_ports(const struct victim *v)
 	while (fgets(line, sizeof(line), file))
 		if (sscanf(line, "%*u: %*x:%x %*x:%*x %*x %*x:%*x %*x:%*x %*x %*u %*u %lu", &port,
 			   &inode) == 2 &&
-		    port_cnt < PORTS_MAX && owns(v, inode))
+		    port_cnt < PORTS_MAX && proc_owns_socket(v->pid, inode))
 			ports[port_cnt++] = fab_addr("127.0.0.1", (int)port);
 	fclose(file);
 	FAB_TRUE(port_cnt >= 2);
@@ -424,7 +386,7 @@ static void flood(const char *what, void (*one)(struct foe *foe, uint32_t i), ui
 		one(&foes[i % foe_cnt], i);
 	await_talk(what);
 	printf("ud_attacked: %-10s %u packets, the others went on talking, %lu MiB\n", what,
-	       flood_cnt, kib_of(&victims[0]) >> 10);
+	       flood_cnt, proc_resident_kib(victims[0].pid) >> 10);
 	fflush(stdout);
 }
 
@@ -520,21 +482,6 @@ static bool friends_are_in(void)
 	return cnt == FRIENDLY;
 }
 
-static unsigned fds_of(const struct victim *v)
-{
-	char path[64];
-	unsigned cnt = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)v->pid);
-	dir = opendir(path);
-	FAB_TRUE(dir);
-	while (readdir(dir))
-		cnt++;
-	closedir(dir);
-	return cnt;
-}
-
 /**
  * All friendly attackers complete the handshake and vanish, again and again: half of them are
  * replaced by another process at the same address, the others leave a closed port. Their state is
@@ -542,8 +489,8 @@ static unsigned fds_of(const struct victim *v)
  */
 static void abandon(uint32_t rounds)
 {
-	unsigned fds = fds_of(&victims[0]);
-	unsigned long before = kib_of(&victims[0]);
+	unsigned fds = proc_fd_cnt(victims[0].pid);
+	unsigned long before = proc_resident_kib(victims[0].pid);
 	uint32_t round, i;
 
 	for (round = 0; round < rounds; round++) {
@@ -558,10 +505,10 @@ static void abandon(uint32_t rounds)
 		await("foes that come to vanish", friends_are_in);
 	}
 	await_talk("abandoned sessions");
-	FAB_TRUE(fds_of(&victims[0]) == fds);
+	FAB_TRUE(proc_fd_cnt(victims[0].pid) == fds);
 	printf("ud_attacked: abandoned  %u sessions, the others went on talking, %ld KiB more in "
 	       "use\n",
-	       rounds * FRIENDLY, (long)(kib_of(&victims[0]) - before));
+	       rounds * FRIENDLY, (long)(proc_resident_kib(victims[0].pid) - before));
 	fflush(stdout);
 }
 
@@ -635,7 +582,7 @@ int main(int argc, char **argv)
 	await_talk("the beginning");
 	find_ports(&victims[0]);
 	find_ports(&victims[1]);
-	before = kib_of(&victims[0]);
+	before = proc_resident_kib(victims[0].pid);
 	for (i = 0; i < FOES; i++)
 		foe_open(&foes[i], FOE_IP, next_random() | 1);
 	flood("garbage", flood_garbage, FOES);
@@ -647,7 +594,7 @@ int main(int argc, char **argv)
 	flood("sessions", flood_session, FRIENDLY);
 	abandon(ABANDONED);
 	flood("half open", flood_half_open, FOES - 1);
-	FAB_TRUE(kib_of(&victims[0]) < before + GROW_MAX);
+	FAB_TRUE(proc_resident_kib(victims[0].pid) < before + GROW_MAX);
 	begin = fab_seconds();
 	start(2, 0, TIMEOUT);
 	await("a newcomer", newcomer_is_in);
@@ -658,7 +605,7 @@ int main(int argc, char **argv)
 	await_talk("the end");
 	printf("ud_attacked: ok: %lu messages between the two, %ld KiB more in use\n",
 	       (unsigned long)(victims[0].received + victims[1].received),
-	       (long)kib_of(&victims[0]) - (long)before);
+	       (long)proc_resident_kib(victims[0].pid) - (long)before);
 	stop_all();
 	return 0;
 }

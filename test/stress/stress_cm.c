@@ -8,7 +8,6 @@
  * after the endpoint is closed. At the end every endpoint connects to every other, receives a
  * reply, and nothing is left open.
  */
-#include <dirent.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -20,6 +19,7 @@
 
 #include "cm/base/cm.h"
 #include "support/check.h"
+#include "support/proc.h"
 #include "support/rng.h"
 #include "util/clock.h"
 #include "util/list.h"
@@ -270,18 +270,6 @@ static void finish(void)
 	}
 }
 
-static unsigned count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned cnt = 0;
-
-	CHECK(dir);
-	while (readdir(dir))
-		cnt++;
-	closedir(dir);
-	return cnt;
-}
-
 static void set_up(struct rng *rngs)
 {
 	for (int i = 0; i < NODES; i++) {
@@ -308,7 +296,7 @@ static void set_up(struct rng *rngs)
 
 int main(void)
 {
-	unsigned fds = count_fds();
+	unsigned fds = proc_fd_cnt(getpid());
 	struct rng rngs[NODES] = { { 1 }, { 2 } };
 	pthread_t threads[THREADS];
 
@@ -322,7 +310,7 @@ int main(void)
 		end_close(&ends[i]);
 	for (int i = 0; i < NODES; i++)
 		cm_node_close(nodes[i]);
-	CHECK(count_fds() == fds);
+	CHECK(proc_fd_cnt(getpid()) == fds);
 	printf("%u up, %u down, %u failed, %u restarts\n", ups, downs, fails, restarts);
 	return 0;
 }
