@@ -183,6 +183,7 @@ static int run(int argc, char **argv)
 		return complain("a command is missing", "");
 	if (preload())
 		return 1;
+	hca_sweep();
 	execvp(argv[optind], argv + optind);
 	fprintf(stderr, "copyrpc_hca: cannot run %s: %s\n", argv[optind], strerror(errno));
 	return errno == ENOENT ? 127 : 126;

@@ -108,9 +108,19 @@ static int user_of(const struct mdl_segment *seg)
 	return 0;
 }
 
-int hca_reset(bool force)
+void hca_remove(const char *segment_path)
 {
 	static const char *const suffixes[] = { "", ".sys", ".lock" };
+	char path[512];
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+		if (snprintf(path, sizeof(path), "%s%s", segment_path, suffixes[i]) <
+		    (int)sizeof(path))
+			remove_tree(path, 0);
+}
+
+int hca_reset(bool force)
+{
 	char path[160];
 	int user;
 
@@ -119,8 +129,7 @@ int hca_reset(bool force)
 			user, mdl_config_get()->segment);
 		return 1;
 	}
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
-		if (mdl_segment_path(path, sizeof(path), suffixes[i]) > 0)
-			remove_tree(path, 0);
+	if (mdl_segment_path(path, sizeof(path), "") > 0)
+		hca_remove(path);
 	return 0;
 }

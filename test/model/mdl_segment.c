@@ -193,6 +193,31 @@ static struct mdl_segment *map_or_make(const char *path, bool create, int *err)
 	return map_new(path, size);
 }
 
+/* Returns whether the file that was opened still has its name. */
+static bool has_name(int fd, const char *path)
+{
+	struct stat opened, named;
+
+	return !MDL_RAW4(newfstatat, fd, "", &opened, AT_EMPTY_PATH) &&
+	       !MDL_RAW4(newfstatat, AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) &&
+	       opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+/* Opens the lock file and takes the lock. Returns the descriptor or a negative errno. */
+static long lock_file(const char *path)
+{
+	long fd = MDL_RAW4(openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd >= 0 && !mdl_fd_is_own((int)fd, path)) {
+		MDL_RAW1(close, fd);
+		return -EPERM;
+	}
+	if (fd >= 0)
+		MDL_RAW2(flock, fd, LOCK_EX);
+	return fd;
+}
+
+/* A lock file may be removed between its open and the lock: the next one is another file. */
 int mdl_segment_lock(void)
 {
 	char path[160];
@@ -200,13 +225,8 @@ int mdl_segment_lock(void)
 
 	if (mdl_segment_path(path, sizeof(path), ".lock") < 0)
 		return -ENAMETOOLONG;
-	fd = MDL_RAW4(openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd >= 0 && !mdl_fd_is_own((int)fd, path)) {
+	while ((fd = lock_file(path)) >= 0 && !has_name((int)fd, path))
 		MDL_RAW1(close, fd);
-		return -EPERM;
-	}
-	if (fd >= 0)
-		MDL_RAW2(flock, fd, LOCK_EX);
 	return (int)fd;
 }
 
