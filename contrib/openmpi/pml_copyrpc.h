@@ -31,6 +31,13 @@ struct pml_peer {
 	volatile size_t deferred_cnt;
 };
 
+/** State of a communicator, in its c_pml_comm. */
+struct pml_comm {
+	uint64_t context;         /**< bits of a tag */
+	uint64_t source;          /**< context and own rank */
+	struct pml_peer *peers[]; /**< by rank of the remote group; NULL: not looked up yet */
+};
+
 struct pml {
 	/* read by each message */
 	struct fid_ep *ep;
@@ -98,13 +105,22 @@ struct pml_peer *pml_peers_open(struct ompi_proc_t *proc);
 int pml_peers_add_procs(struct ompi_proc_t **procs, size_t count);
 int pml_peers_del_procs(struct ompi_proc_t **procs, size_t count);
 
+/* pml_copyrpc_comm.c */
+int pml_comm_add(struct ompi_communicator_t *comm);
+int pml_comm_del(struct ompi_communicator_t *comm);
+struct pml_peer *pml_comm_lookup(struct ompi_communicator_t *comm, int rank);
+
+static inline struct pml_comm *pml_comm_of(const struct ompi_communicator_t *comm)
+{
+	return (struct pml_comm *)comm->c_pml_comm;
+}
+
 /** Returns the peer of a rank of the communicator's remote group. NULL: it has no address. */
 static inline struct pml_peer *pml_peer_of(struct ompi_communicator_t *comm, int rank)
 {
-	struct ompi_proc_t *proc = ompi_comm_peer_lookup(comm, rank);
-	struct pml_peer *peer = (struct pml_peer *)proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+	struct pml_peer *peer = pml_comm_of(comm)->peers[rank];
 
-	return OPAL_LIKELY(peer != NULL) ? peer : pml_peers_open(proc);
+	return OPAL_LIKELY(peer != NULL) ? peer : pml_comm_lookup(comm, rank);
 }
 
 /* pml_copyrpc_progress.c */

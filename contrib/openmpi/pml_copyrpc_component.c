@@ -108,20 +108,6 @@ static int module_enable(bool enable)
 	return pml_request_lists_init();
 }
 
-/* A communicator is named in 18 bits and its ranks in 20. */
-static int module_add_comm(struct ompi_communicator_t *comm)
-{
-	if (PML_COMM_CONTEXT(comm) > PML_CONTEXT_MAX || ompi_comm_size(comm) > PML_RANKS_MAX ||
-	    ompi_comm_remote_size(comm) > PML_RANKS_MAX)
-		return OMPI_ERR_OUT_OF_RESOURCE;
-	return OMPI_SUCCESS;
-}
-
-static int module_del_comm(struct ompi_communicator_t *comm)
-{
-	return OMPI_SUCCESS;
-}
-
 /* The provider has the queues of posted receives and unexpected messages and lists neither. */
 static int module_dump(struct ompi_communicator_t *comm, int verbose)
 {
@@ -135,8 +121,8 @@ mca_pml_base_module_t pml_module = {
 	.pml_del_procs = pml_peers_del_procs,
 	.pml_enable = module_enable,
 	.pml_progress = pml_progress,
-	.pml_add_comm = module_add_comm,
-	.pml_del_comm = module_del_comm,
+	.pml_add_comm = pml_comm_add,
+	.pml_del_comm = pml_comm_del,
 	.pml_irecv_init = pml_recv_irecv_init,
 	.pml_irecv = pml_recv_irecv,
 	.pml_recv = pml_recv_recv,

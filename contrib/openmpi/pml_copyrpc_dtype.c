@@ -56,10 +56,11 @@ int pml_dtype_pack(struct pml_request *req, const void *buf, size_t count,
 	if (!req->buf)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	req->packed = PML_PACKED_HEAP;
+	req->holds = true;
 	return pml_dtype_pack_to(buf, count, type, req->buf, req->len);
 }
 
-/** Unpacks the first len bytes of a receive that has ended; prepared by pml_recv_prepare(). */
+/** Unpacks the first len bytes of a receive that has ended; its convertor is prepared. */
 int pml_dtype_unpack(struct pml_request *req, size_t len)
 {
 	return convert(&req->base.req_convertor, req->buf, len, true);

@@ -133,9 +133,7 @@ int pml_probe_imrecv(void *buf, size_t count, struct ompi_datatype_t *type,
 	pml_request_activate(req);
 	req->op.kind = PML_OP_RECV;
 	req->flags = FI_CLAIM | FI_COMPLETION;
-	rc = pml_recv_prepare(req, buf, count, type);
-	if (rc == OMPI_SUCCESS)
-		rc = pml_recv_begin(req);
+	rc = pml_recv_start(req, buf, count, type);
 	if (rc != OMPI_SUCCESS) {
 		req->state = PML_DONE;
 		return rc;

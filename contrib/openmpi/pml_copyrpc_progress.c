@@ -42,20 +42,18 @@ static void progress_peek(struct pml_request *req, uint64_t tag, size_t len, boo
 	__atomic_store_n(&req->state, PML_DONE, __ATOMIC_RELEASE);
 }
 
-static void progress_entry(const struct fi_cq_tagged_entry *entry)
+static inline void progress_entry(const struct fi_cq_tagged_entry *entry)
 {
 	struct pml_op *op = entry->op_context;
 
-	switch (op->kind) {
-	case PML_OP_SEND: progress_send_part(PML_REQUEST_OF(op, op)); break;
-	case PML_OP_RECV:
+	if (OPAL_LIKELY(op->kind == PML_OP_SEND))
+		progress_send_part(PML_REQUEST_OF(op, op));
+	else if (OPAL_LIKELY(op->kind == PML_OP_RECV))
 		pml_recv_done(PML_REQUEST_OF(op, op), entry->tag, entry->len, OMPI_SUCCESS);
-		break;
-	case PML_OP_ACK: progress_send_part(PML_REQUEST_OF(op, ack)); break;
-	case PML_OP_PEEK:
+	else if (op->kind == PML_OP_ACK)
+		progress_send_part(PML_REQUEST_OF(op, ack));
+	else
 		progress_peek(PML_REQUEST_OF(op, op), entry->tag, entry->len, true);
-		break;
-	}
 }
 
 static const char *progress_explain(struct fi_cq_err_entry *err, char *text, size_t len)
@@ -130,64 +128,77 @@ static void progress_error(struct fi_cq_err_entry *err)
 		pml_send_failed(req);
 }
 
-/* Takes the next completion. Returns 1, 0 if there is none, or -FI_EAVAIL: err is filled in. */
-static int progress_next(struct fi_cq_tagged_entry *entry, struct fi_cq_err_entry *err)
+/*
+ * Reads completions behind the cursor, which is empty. Returns their number, 0, or -FI_EAVAIL with
+ * err filled in.
+ */
+static inline ssize_t progress_read(struct fi_cq_err_entry *err)
 {
-	ssize_t n;
+	ssize_t n = fi_cq_read(pml.cq, pml.entries, PML_CQ_BATCH);
 
-	if (pml.head == pml.tail) {
-		n = fi_cq_read(pml.cq, pml.entries, PML_CQ_BATCH);
-		if (OPAL_LIKELY(n == -FI_EAGAIN) || n == 0)
-			return 0;
-		if (OPAL_UNLIKELY(n < 0)) {
-			memset(err, 0, sizeof(*err));
-			return fi_cq_readerr(pml.cq, err, 0) == 1 ? -FI_EAVAIL : 0;
-		}
+	if (OPAL_LIKELY(n > 0)) {
 		pml.head = 0;
 		pml.tail = (unsigned)n;
+		return n;
 	}
-	*entry = pml.entries[pml.head++];
-	return 1;
+	if (OPAL_LIKELY(n == -FI_EAGAIN) || n == 0)
+		return 0;
+	memset(err, 0, sizeof(*err));
+	return fi_cq_readerr(pml.cq, err, 0) == 1 ? -FI_EAVAIL : 0;
 }
 
-static int progress_next_locked(struct fi_cq_tagged_entry *entry, struct fi_cq_err_entry *err)
+/* Without threads: a callback may come here again, and goes on where this call is. */
+static int progress_batch(void)
 {
-	int rc;
+	struct fi_cq_err_entry err;
+	int done = 0;
+
+	if (pml.head == pml.tail && progress_read(&err) < 0) {
+		progress_error(&err);
+		return 1;
+	}
+	for (; pml.head != pml.tail; done++)
+		progress_entry(&pml.entries[pml.head++]);
+	return done;
+}
+
+/* Takes one completion. Returns 1, 0 if there is none, or -FI_EAVAIL with err filled in. */
+static int progress_take(struct fi_cq_tagged_entry *entry, struct fi_cq_err_entry *err)
+{
+	ssize_t n = 1;
 
 	if (opal_mutex_trylock(&pml.cursor_lock))
 		return 0;
-	rc = progress_next(entry, err);
+	if (pml.head == pml.tail)
+		n = progress_read(err);
+	if (n > 0)
+		*entry = pml.entries[pml.head++];
 	opal_mutex_unlock(&pml.cursor_lock);
-	return rc;
+	return n > 0 ? 1 : (int)n;
 }
 
-static int progress_one(void)
+/* With threads: each takes completions for itself and ends them without the lock. */
+static int progress_threads(void)
 {
 	struct fi_cq_tagged_entry entry;
 	struct fi_cq_err_entry err;
-	int rc = OPAL_UNLIKELY(pml.threads) ? progress_next_locked(&entry, &err)
-					    : progress_next(&entry, &err);
+	int done = 0, rc;
 
-	if (rc == 0)
-		return 0;
-	if (OPAL_LIKELY(rc > 0))
-		progress_entry(&entry);
-	else
-		progress_error(&err);
-	return 1;
+	do {
+		rc = progress_take(&entry, &err);
+		if (rc > 0)
+			progress_entry(&entry);
+		else if (rc < 0)
+			progress_error(&err);
+		done += rc != 0;
+	} while (rc > 0 && pml.head != pml.tail);
+	return done;
 }
 
 /** Ends what is complete, as much as one batch has, and retries what the provider had refused. */
 int pml_progress(void)
 {
-	int done = 0;
-
 	if (OPAL_UNLIKELY(pml.blocked_cnt + pml.deferred_recv_cnt != 0))
 		pml_deferred_run();
-	do {
-		if (!progress_one())
-			break;
-		done++;
-	} while (pml.head != pml.tail);
-	return done;
+	return OPAL_UNLIKELY(pml.threads) ? progress_threads() : progress_batch();
 }

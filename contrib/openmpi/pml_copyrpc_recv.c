@@ -9,29 +9,37 @@
 
 #include "pml_copyrpc_request.h"
 
-/** Sets tag, ignored bits and source of a receive or probe. */
-void pml_recv_target(struct pml_request *req, int src, int tag)
+static inline fi_addr_t recv_source(struct ompi_communicator_t *comm, int src)
+{
+	struct pml_peer *peer = pml_peer_of(comm, src);
+
+	return OPAL_LIKELY(peer != NULL) ? peer->addr : FI_ADDR_UNSPEC;
+}
+
+/* Sets tag, ignored bits and source of a receive or probe. */
+static __opal_attribute_always_inline__ inline void recv_target(struct pml_request *req, int src,
+								int tag)
 {
 	struct ompi_communicator_t *comm = req->base.req_comm;
+	uint64_t bits = pml_comm_of(comm)->context, ignore = PML_TAG_SYNC;
+	fi_addr_t addr = FI_ADDR_UNSPEC;
 
+	if (OPAL_LIKELY(tag != MPI_ANY_TAG))
+		bits |= pml_tag_bits(tag);
+	else
+		ignore |= PML_ANY_TAG_MASK;
+	if (OPAL_LIKELY(src != MPI_ANY_SOURCE)) {
+		bits |= (uint64_t)(uint32_t)src << PML_SOURCE_SHIFT;
+		if (pml.directed)
+			addr = recv_source(comm, src);
+	} else {
+		ignore |= PML_SOURCE_MASK;
+	}
 	req->base.req_peer = src;
 	req->base.req_tag = tag;
-	req->ignore = PML_TAG_SYNC;
-	req->addr = FI_ADDR_UNSPEC;
-	if (tag == MPI_ANY_TAG) {
-		req->ignore |= PML_ANY_TAG_MASK;
-		tag = 0;
-	}
-	if (src == MPI_ANY_SOURCE) {
-		req->ignore |= PML_SOURCE_MASK;
-		src = 0;
-	} else if (pml.directed) {
-		struct pml_peer *peer = pml_peer_of(comm, src);
-
-		if (OPAL_LIKELY(peer != NULL))
-			req->addr = peer->addr;
-	}
-	req->tag = pml_tag_pack(PML_COMM_CONTEXT(comm), src, tag);
+	req->tag = bits;
+	req->ignore = ignore;
+	req->addr = addr;
 }
 
 static int recv_prepare_unpack(struct pml_request *req, void *buf, size_t count,
@@ -42,6 +50,7 @@ static int recv_prepare_unpack(struct pml_request *req, void *buf, size_t count,
 		req->holds_type = true;
 		req->base.req_datatype = type;
 	}
+	req->holds = true;
 	req->buf = malloc(req->len ? req->len : 1);
 	if (!req->buf)
 		return OMPI_ERR_OUT_OF_RESOURCE;
@@ -51,8 +60,9 @@ static int recv_prepare_unpack(struct pml_request *req, void *buf, size_t count,
 							count, buf, 0, &req->base.req_convertor);
 }
 
-/** Sets where the bytes of a receive arrive. */
-int pml_recv_prepare(struct pml_request *req, void *buf, size_t count, struct ompi_datatype_t *type)
+/* Sets where the bytes of a receive arrive. */
+static inline int recv_prepare(struct pml_request *req, void *buf, size_t count,
+			       struct ompi_datatype_t *type)
 {
 	req->len = count * type->super.size;
 	if (OPAL_UNLIKELY(!pml_dtype_contiguous(type, count)))
@@ -77,8 +87,8 @@ ssize_t pml_recv_post_flags(struct pml_request *req)
 	return fi_trecvmsg(pml.ep, &msg, req->flags);
 }
 
-/** Posts a receive that is prepared, or queues it behind those that the provider refused. */
-int pml_recv_begin(struct pml_request *req)
+/* Posts a receive that is prepared, or queues it behind those that the provider refused. */
+static inline int recv_begin(struct pml_request *req)
 {
 	ssize_t rc;
 
@@ -114,7 +124,8 @@ void pml_recv_done(struct pml_request *req, uint64_t tag, size_t len, int mpi_er
 	pml_request_done(req);
 }
 
-static inline struct pml_request *recv_new(int src, int tag, struct ompi_communicator_t *comm)
+static __opal_attribute_always_inline__ inline struct pml_request *recv_new(
+	int src, int tag, struct ompi_communicator_t *comm)
 {
 	struct pml_request *req = pml_request_get(&mca_pml_base_recv_requests, comm);
 
@@ -122,7 +133,7 @@ static inline struct pml_request *recv_new(int src, int tag, struct ompi_communi
 		return NULL;
 	req->op.kind = PML_OP_RECV;
 	req->flags = 0;
-	pml_recv_target(req, src, tag);
+	recv_target(req, src, tag);
 	return req;
 }
 
@@ -135,9 +146,9 @@ int pml_recv_irecv(void *buf, size_t count, struct ompi_datatype_t *type, int sr
 	if (OPAL_UNLIKELY(req == NULL))
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	pml_request_activate(req);
-	rc = pml_recv_prepare(req, buf, count, type);
+	rc = recv_prepare(req, buf, count, type);
 	if (OPAL_LIKELY(rc == OMPI_SUCCESS))
-		rc = pml_recv_begin(req);
+		rc = recv_begin(req);
 	if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
 		pml_request_return(req);
 		return rc;
@@ -166,11 +177,25 @@ int pml_recv_irecv_init(void *buf, size_t count, struct ompi_datatype_t *type, i
 	if (!req)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	OMPI_DATATYPE_RETAIN(type);
-	req->holds_type = true;
+	req->holds_type = req->holds = true;
 	req->base.req_datatype = type;
 	req->base.req_addr = buf;
 	req->base.req_count = count;
 	OMPI_REQUEST_INIT(pml_request_ompi(req), true);
 	*request = pml_request_ompi(req);
 	return OMPI_SUCCESS;
+}
+
+/** Aims a probe. */
+void pml_recv_target(struct pml_request *req, int src, int tag)
+{
+	recv_target(req, src, tag);
+}
+
+/** Posts a persistent receive, or one that a matched probe has aimed. */
+int pml_recv_start(struct pml_request *req, void *buf, size_t count, struct ompi_datatype_t *type)
+{
+	int rc = recv_prepare(req, buf, count, type);
+
+	return rc == OMPI_SUCCESS ? recv_begin(req) : rc;
 }

@@ -60,7 +60,7 @@ static void request_construct(struct pml_request *req)
 	OBJ_CONSTRUCT(&req->base.req_convertor, opal_convertor_t);
 	req->state = PML_DONE;
 	req->packed = PML_PACKED_NONE;
-	req->holds_type = req->convertor_used = req->deferred = false;
+	req->holds_type = req->convertor_used = req->holds = req->deferred = false;
 	req->flags = 0;
 	req->ack.kind = PML_OP_ACK;
 }
@@ -69,6 +69,7 @@ static void send_request_construct(struct pml_request *req)
 {
 	request_construct(req);
 	req->base.req_type = MCA_PML_REQUEST_SEND;
+	req->list = &mca_pml_base_send_requests;
 	req->op.kind = PML_OP_SEND;
 }
 
@@ -76,6 +77,7 @@ static void recv_request_construct(struct pml_request *req)
 {
 	request_construct(req);
 	req->base.req_type = MCA_PML_REQUEST_RECV;
+	req->list = &mca_pml_base_recv_requests;
 	req->op.kind = PML_OP_RECV;
 }
 
@@ -117,23 +119,30 @@ void pml_request_drop_transfer(struct pml_request *req)
 	req->convertor_used = false;
 }
 
-/** Returns a request to its list, with all that it holds. */
-void pml_request_return(struct pml_request *req)
+static void request_drop_all(struct pml_request *req)
 {
-	struct ompi_communicator_t *comm = req->base.req_comm;
-	opal_free_list_t *list = req->base.req_type == MCA_PML_REQUEST_SEND
-					 ? &mca_pml_base_send_requests
-					 : &mca_pml_base_recv_requests;
-
 	pml_request_drop_transfer(req);
-	if (OPAL_UNLIKELY(req->holds_type)) {
+	if (req->holds_type) {
 		req->holds_type = false;
 		OMPI_DATATYPE_RELEASE(req->base.req_datatype);
 		OMPI_REQUEST_INIT(pml_request_ompi(req), false);
 	}
+	req->holds = false;
+}
+
+/** Returns a request to its list, with all that it holds. */
+void pml_request_return(struct pml_request *req)
+{
+	struct ompi_communicator_t *comm = req->base.req_comm;
+
+	if (OPAL_UNLIKELY(req->holds))
+		request_drop_all(req);
 	OMPI_REQUEST_FINI(pml_request_ompi(req));
 	req->state = PML_DONE;
-	opal_free_list_return(list, &req->base.req_ompi.super);
+	if (OPAL_UNLIKELY(pml.threads))
+		opal_free_list_return_mt(req->list, &req->base.req_ompi.super);
+	else
+		opal_free_list_return_st(req->list, &req->base.req_ompi.super);
 	OBJ_RELEASE(comm);
 }
 

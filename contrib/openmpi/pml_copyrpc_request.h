@@ -50,12 +50,14 @@ struct pml_request {
 	fi_addr_t addr;
 	uint64_t flags; /**< of fi_trecvmsg(); 0: fi_trecv() */
 	struct pml_peer *peer;
+	opal_free_list_t *list;
 
 	volatile int32_t state; /**< enum pml_state */
 	int32_t parts;          /**< completions that are missing: 2 for a synchronous send */
 	uint8_t packed;         /**< enum pml_packed */
 	bool holds_type;        /**< base.req_datatype is retained */
 	bool convertor_used;
+	bool holds;    /**< false: none of the three before */
 	bool deferred; /**< in a list of pml_copyrpc_deferred.c */
 	bool found;    /**< result of a probe */
 	mca_pml_base_send_mode_t mode;
@@ -83,7 +85,6 @@ int pml_request_wait(struct pml_request *req, ompi_status_public_t *status);
 
 /* pml_copyrpc_send.c */
 int pml_send_internal(struct pml_request *req);
-int pml_send_begin(struct pml_request *req);
 int pml_send_start(struct pml_request *req);
 
 /* pml_copyrpc_progress.c */
@@ -91,10 +92,8 @@ void pml_send_failed(struct pml_request *req);
 
 /* pml_copyrpc_recv.c */
 void pml_recv_target(struct pml_request *req, int src, int tag);
-int pml_recv_begin(struct pml_request *req);
 void pml_recv_done(struct pml_request *req, uint64_t tag, size_t len, int mpi_error);
-int pml_recv_prepare(struct pml_request *req, void *buf, size_t count,
-		     struct ompi_datatype_t *type);
+int pml_recv_start(struct pml_request *req, void *buf, size_t count, struct ompi_datatype_t *type);
 
 /* pml_copyrpc_dtype.c */
 int pml_dtype_pack_to(const void *buf, size_t count, struct ompi_datatype_t *type, void *to,
@@ -132,7 +131,9 @@ static inline ssize_t pml_recv_post(struct pml_request *req)
 static inline struct pml_request *pml_request_get(opal_free_list_t *list,
 						  struct ompi_communicator_t *comm)
 {
-	struct pml_request *req = (struct pml_request *)opal_free_list_get(list);
+	opal_free_list_item_t *item = OPAL_UNLIKELY(pml.threads) ? opal_free_list_get_mt(list)
+								 : opal_free_list_get_st(list);
+	struct pml_request *req = (struct pml_request *)item;
 
 	if (OPAL_UNLIKELY(req == NULL))
 		return NULL;
@@ -159,13 +160,17 @@ static inline void pml_request_activate(struct pml_request *req)
 static inline void pml_request_done(struct pml_request *req)
 {
 	struct ompi_request_t *r = pml_request_ompi(req);
+	ompi_wait_sync_t *waiter;
 
 	if (OPAL_UNLIKELY(pml.threads || req->state != PML_ACTIVE || r->req_complete_cb)) {
 		pml_request_done_cold(req);
 		return;
 	}
 	req->state = PML_DONE;
-	ompi_request_complete(r, true);
+	waiter = (ompi_wait_sync_t *)r->req_complete;
+	r->req_complete = REQUEST_COMPLETED;
+	if (waiter != REQUEST_PENDING)
+		wait_sync_update(waiter, 1, r->req_status.MPI_ERROR);
 }
 
 #endif

@@ -15,7 +15,7 @@
  * Begins a send that is prepared. Returns OMPI_SUCCESS, also when the message waits because the
  * provider takes no more, or an error; then the request is as before.
  */
-int pml_send_begin(struct pml_request *req)
+static inline int send_begin(struct pml_request *req)
 {
 	ssize_t rc;
 
@@ -37,7 +37,7 @@ int pml_send_internal(struct pml_request *req)
 	pml_request_activate(req);
 	req->state = PML_FREED;
 	__atomic_add_fetch(&pml.internal, 1, __ATOMIC_RELAXED);
-	rc = pml_send_begin(req);
+	rc = send_begin(req);
 	if (rc != OMPI_SUCCESS) {
 		__atomic_sub_fetch(&pml.internal, 1, __ATOMIC_RELAXED);
 		pml_request_return(req);
@@ -45,8 +45,8 @@ int pml_send_internal(struct pml_request *req)
 	return rc;
 }
 
-static inline struct pml_request *send_new(int dst, int tag, mca_pml_base_send_mode_t mode,
-					   struct ompi_communicator_t *comm)
+static __opal_attribute_always_inline__ inline struct pml_request *send_new(
+	int dst, int tag, mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm)
 {
 	struct pml_peer *peer = pml_peer_of(comm, dst);
 	struct pml_request *req;
@@ -58,7 +58,7 @@ static inline struct pml_request *send_new(int dst, int tag, mca_pml_base_send_m
 		return NULL;
 	req->peer = peer;
 	req->addr = peer->addr;
-	req->tag = pml_tag_pack(PML_COMM_CONTEXT(comm), comm->c_my_rank, tag);
+	req->tag = pml_comm_of(comm)->source | pml_tag_bits(tag);
 	req->mode = mode;
 	req->base.req_peer = dst;
 	req->base.req_tag = tag;
@@ -91,6 +91,7 @@ static int send_buffered_copy(struct pml_request *req, const void *buf, size_t c
 	if (!req->buf)
 		return MPI_ERR_BUFFER;
 	req->packed = PML_PACKED_BSEND;
+	req->holds = true;
 	return pml_dtype_pack_to(buf, count, type, req->buf, req->len);
 }
 
@@ -128,7 +129,7 @@ int pml_send_isend(const void *buf, size_t count, struct ompi_datatype_t *type, 
 	} else {
 		rc = send_prepare(req, buf, count, type);
 		if (OPAL_LIKELY(rc == OMPI_SUCCESS))
-			rc = pml_send_begin(req);
+			rc = send_begin(req);
 	}
 	if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
 		pml_request_return(req);
@@ -157,7 +158,7 @@ static ssize_t send_inject(const void *buf, size_t count, struct ompi_datatype_t
 		buf = packed;
 	}
 	return fi_tinject(pml.ep, buf, len, peer->addr,
-			  pml_tag_pack(PML_COMM_CONTEXT(comm), comm->c_my_rank, tag));
+			  pml_comm_of(comm)->source | pml_tag_bits(tag));
 }
 
 int pml_send_send(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
@@ -187,7 +188,7 @@ int pml_send_isend_init(const void *buf, size_t count, struct ompi_datatype_t *t
 	if (!req)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	OMPI_DATATYPE_RETAIN(type);
-	req->holds_type = true;
+	req->holds_type = req->holds = true;
 	req->base.req_datatype = type;
 	req->base.req_addr = (void *)buf;
 	req->base.req_count = count;
@@ -210,5 +211,5 @@ int pml_send_start(struct pml_request *req)
 		return rc;
 	}
 	rc = send_prepare(req, b->req_addr, b->req_count, b->req_datatype);
-	return rc == OMPI_SUCCESS ? pml_send_begin(req) : rc;
+	return rc == OMPI_SUCCESS ? send_begin(req) : rc;
 }

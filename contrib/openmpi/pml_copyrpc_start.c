@@ -14,10 +14,8 @@ static int start_one(struct pml_request *req)
 	if (req->base.req_type == MCA_PML_REQUEST_SEND) {
 		rc = pml_send_start(req);
 	} else {
-		rc = pml_recv_prepare(req, req->base.req_addr, req->base.req_count,
-				      req->base.req_datatype);
-		if (rc == OMPI_SUCCESS)
-			rc = pml_recv_begin(req);
+		rc = pml_recv_start(req, req->base.req_addr, req->base.req_count,
+				    req->base.req_datatype);
 	}
 	if (rc != OMPI_SUCCESS) {
 		req->state = PML_DONE;

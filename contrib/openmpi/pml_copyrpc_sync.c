@@ -36,7 +36,7 @@ static ssize_t sync_post(struct pml_request *req)
 	return rc ? 1 : 0;
 }
 
-/** Begins a synchronous send: pml_send_begin(). */
+/** Begins a synchronous send: called by the send files. */
 int pml_sync_begin(struct pml_request *req)
 {
 	ssize_t rc;

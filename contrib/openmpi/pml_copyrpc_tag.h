@@ -40,12 +40,16 @@
 /** Bits that a receive ignores with MPI_ANY_TAG: those of all tags that are not negative. */
 #define PML_ANY_TAG_MASK ((uint64_t)PML_TAG_MAX)
 
+/** Returns the bits of an MPI tag: its low ones, and the sign in front of them. */
+static inline uint64_t pml_tag_bits(int tag)
+{
+	return ((uint32_t)tag & PML_TAG_MAX) | ((uint32_t)tag >> 31 << (PML_TAG_BITS - 1));
+}
+
 static inline uint64_t pml_tag_pack(uint32_t context, int source, int tag)
 {
 	return (uint64_t)context << PML_CONTEXT_SHIFT |
-	       (uint64_t)(uint32_t)source << PML_SOURCE_SHIFT |
-	       ((uint64_t)tag & PML_TAG_MASK & ~((uint64_t)(tag >= 0) << (PML_TAG_BITS - 1))) |
-	       (uint64_t)(tag < 0) << (PML_TAG_BITS - 1);
+	       (uint64_t)(uint32_t)source << PML_SOURCE_SHIFT | pml_tag_bits(tag);
 }
 
 /** Returns the MPI tag. A negative one comes back as it was down to -2^23. */
