@@ -33,7 +33,7 @@ static inline DIR *proc_open_fds(pid_t pid)
 /** Returns the resident memory of a process in KiB. */
 static inline unsigned long proc_resident_kib(pid_t pid)
 {
-	unsigned long size, resident;
+	unsigned long size, resident = 0;
 	char path[64];
 	FILE *file;
 
