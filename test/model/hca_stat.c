@@ -98,16 +98,6 @@ static void remove_tree(const char *path, int depth)
 	remove(path);
 }
 
-/* Returns the pid of a process that uses the fabric, or 0 if no process does. */
-static int user_of(const struct mdl_segment *seg)
-{
-	for (uint32_t slot = 0; slot < MDL_PROC_MAX; slot++)
-		if (seg->proc[slot].state == MDL_PROC_LIVE &&
-		    !mdl_pid_is_dead(seg->proc[slot].pid, seg->proc[slot].started))
-			return seg->proc[slot].pid;
-	return 0;
-}
-
 void hca_remove(const char *segment_path)
 {
 	static const char *const suffixes[] = { "", ".sys", ".lock" };
@@ -124,7 +114,7 @@ int hca_reset(bool force)
 	char path[160];
 	int user;
 
-	if (!mdl_segment_map(false) && (user = user_of(mdl_self.seg)) && !force) {
+	if (!mdl_segment_map(false) && (user = mdl_segment_user(mdl_self.seg)) && !force) {
 		fprintf(stderr, "copyrpc_hca: process %d uses fabric \"%s\": end it, or --force\n",
 			user, mdl_config_get()->segment);
 		return 1;

@@ -22,15 +22,6 @@
 #define SWEEP_DIR   "/dev/shm"
 #define SWEEP_AGE_S 3600
 
-static bool has_process(const struct mdl_segment *seg)
-{
-	for (uint32_t slot = 0; slot < MDL_PROC_MAX; slot++)
-		if (seg->proc[slot].state != MDL_PROC_FREE &&
-		    !mdl_pid_is_dead(seg->proc[slot].pid, seg->proc[slot].started))
-			return true;
-	return false;
-}
-
 /* Returns whether the file is a segment of this user without a process. */
 static bool is_left(const char *path)
 {
@@ -48,7 +39,7 @@ static bool is_left(const char *path)
 	if (seg == MAP_FAILED)
 		return false;
 	left = seg->magic == MDL_SEGMENT_MAGIC && seg->version == MDL_SEGMENT_VERSION &&
-	       seg->ready && !has_process(seg);
+	       seg->ready && !mdl_segment_user(seg);
 	munmap(seg, sizeof(*seg));
 	return left;
 }

@@ -76,15 +76,15 @@ static void segment_init(struct mdl_segment *seg, uint64_t size)
 	__atomic_store_n(&seg->ready, 1, __ATOMIC_RELEASE);
 }
 
-static bool segment_in_use(const struct mdl_segment *seg)
+int mdl_segment_user(const struct mdl_segment *seg)
 {
 	for (uint32_t slot = 0; slot < MDL_PROC_MAX; slot++) {
 		const struct mdl_proc *proc = &seg->proc[slot];
 
 		if (proc->state == MDL_PROC_LIVE && !mdl_pid_is_dead(proc->pid, proc->started))
-			return true;
+			return proc->pid;
 	}
-	return false;
+	return 0;
 }
 
 /* Moves a descriptor away from the low numbers that programs count on or close. */
@@ -181,7 +181,7 @@ static struct mdl_segment *map_or_make(const char *path, bool create, int *err)
 	seg = map_existing(path, size, err);
 	if (!create || *err == -EPERM)
 		return seg;
-	if (seg && segment_in_use(seg)) {
+	if (seg && mdl_segment_user(seg)) {
 		*err = -EINVAL;
 		return config_agrees(seg) ? seg : NULL;
 	}

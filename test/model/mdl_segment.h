@@ -41,6 +41,8 @@ const struct mdl_config *mdl_config_get(void);
 
 /* Maps the segment, creating it if it does not exist. Returns 0 or -errno. */
 int mdl_segment_map(bool create);
+/* Returns the pid of a process that uses the fabric, or 0 if no process does. */
+int mdl_segment_user(const struct mdl_segment *seg);
 /*
  * Maps the segment as mdl_segment_map() does, with the fabric's lock file already locked.
  * mdl_segment_lock() returns the lock file's descriptor; close() unlocks it.
