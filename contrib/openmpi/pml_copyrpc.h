@@ -44,7 +44,6 @@ struct pml {
 	bool threads;  /**< MPI_THREAD_MULTIPLE: locks are taken */
 	bool directed; /**< the provider has FI_DIRECTED_RECV and the user wants it */
 	size_t inject_size;
-	size_t max_msg_size;
 
 	/* completions: pml_copyrpc_progress.c */
 	opal_mutex_t cursor_lock;

@@ -90,13 +90,14 @@ int pml_fabric_open(bool threads)
 	int rc = fabric_open_all(threads);
 
 	if (rc) {
-		opal_output(0, "pml copyrpc: no endpoint for tagged messages of provider %s: %s",
+		opal_output(0,
+			    "pml copyrpc: no endpoint for tagged messages of provider %s: %s. "
+			    "FI_PROVIDER and FI_PROVIDER_PATH select it: see copyrpc_env(1)",
 			    provider ? provider : getenv("FI_PROVIDER"), fi_strerror(-rc));
 		pml_fabric_close();
 		return OMPI_ERR_NOT_AVAILABLE;
 	}
 	pml.inject_size = pml.info->tx_attr->inject_size;
-	pml.max_msg_size = pml.info->ep_attr->max_msg_size;
 	opal_output_verbose(1, pml.output, "pml copyrpc: provider %s, fabric %s%s",
 			    pml.info->fabric_attr->prov_name, pml.info->fabric_attr->name,
 			    pml.directed ? ", directed receives" : "");

@@ -67,7 +67,9 @@ static struct pml_peer *peer_open_locked(struct ompi_proc_t *proc)
 		return NULL;
 	rc = peer_insert(peer, proc);
 	if (rc != OMPI_SUCCESS) {
-		opal_output(0, "pml copyrpc: no address of rank %s",
+		opal_output(0,
+			    "pml copyrpc: no address of process %s: it has to select pml copyrpc, "
+			    "too, and the same provider",
 			    OMPI_NAME_PRINT(&proc->super.proc_name));
 		OBJ_RELEASE(peer);
 		return NULL;
@@ -89,16 +91,25 @@ struct pml_peer *pml_peers_open(struct ompi_proc_t *proc)
 	return peer;
 }
 
+static int peer_check(struct ompi_proc_t *proc)
+{
+	if (proc->super.proc_arch != ompi_proc_local()->super.proc_arch) {
+		opal_output(0,
+			    "pml copyrpc: process %s has another byte order or other sizes of "
+			    "types: use pml ob1",
+			    OMPI_NAME_PRINT(&proc->super.proc_name));
+		return OMPI_ERR_NOT_SUPPORTED;
+	}
+	return pml_peers_open(proc) ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
+}
+
 /** Returns an error if a process uses another PML, or has another byte order or no address. */
 int pml_peers_add_procs(struct ompi_proc_t **procs, size_t count)
 {
 	int rc = mca_pml_base_pml_check_selected("copyrpc", procs, count);
 
 	for (size_t i = 0; i < count && rc == OMPI_SUCCESS; i++)
-		if (procs[i]->super.proc_arch != ompi_proc_local()->super.proc_arch)
-			rc = OMPI_ERR_NOT_SUPPORTED;
-		else if (!pml_peers_open(procs[i]))
-			rc = OMPI_ERR_UNREACH;
+		rc = peer_check(procs[i]);
 	return rc;
 }
 

@@ -9,10 +9,14 @@
  * fi_tagged family is counted, because Open MPI and the like use no other; receives are not
  * counted, since the sender's line shows them.
  *
+ * CARRIER_REFUSE=N: of 2 N operations of an endpoint N in a row are refused with -FI_EAGAIN, as a
+ * provider does whose queues are full.
+ *
  * These tables exist as long as the process: an endpoint may be closed before its counter is read.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +25,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 
 #define CARRIER_EPS_MAX 256
@@ -31,6 +36,7 @@ struct carrier_ep {
 	const struct fi_ops_tagged *real;
 	char provider[64];
 	atomic_ulong sent;
+	atomic_ulong calls; /* with CARRIER_REFUSE */
 };
 
 struct carrier_fabric {
@@ -47,10 +53,17 @@ struct carrier_domain {
 
 static struct carrier_ep *carrier_eps[CARRIER_EPS_MAX];
 static atomic_uint carrier_ep_cnt;
+static unsigned long carrier_refuse; /* 0: nothing is refused */
 
 static struct carrier_ep *carrier_ep_of(struct fid_ep *ep)
 {
 	return (struct carrier_ep *)ep->tagged;
+}
+
+static bool carrier_is_full(struct fid_ep *ep)
+{
+	return carrier_refuse &&
+	       atomic_fetch_add(&carrier_ep_of(ep)->calls, 1) / carrier_refuse % 2;
 }
 
 /* Not a fetch_add: two threads may lose a count, which does not matter here. */
@@ -67,17 +80,23 @@ static ssize_t carrier_count(struct fid_ep *ep, ssize_t rc)
 static ssize_t carrier_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
 			    uint64_t tag, uint64_t ignore, void *context)
 {
+	if (carrier_is_full(ep))
+		return -FI_EAGAIN;
 	return carrier_ep_of(ep)->real->recv(ep, buf, len, desc, src, tag, ignore, context);
 }
 
 static ssize_t carrier_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			     fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
 {
+	if (carrier_is_full(ep))
+		return -FI_EAGAIN;
 	return carrier_ep_of(ep)->real->recvv(ep, iov, desc, count, src, tag, ignore, context);
 }
 
 static ssize_t carrier_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
+	if (carrier_is_full(ep))
+		return -FI_EAGAIN;
 	return carrier_ep_of(ep)->real->recvmsg(ep, msg, flags);
 }
 
@@ -86,6 +105,8 @@ static ssize_t carrier_send(struct fid_ep *ep, const void *buf, size_t len, void
 {
 	const struct fi_ops_tagged *real = carrier_ep_of(ep)->real;
 
+	if (carrier_is_full(ep))
+		return -FI_EAGAIN;
 	return carrier_count(ep, real->send(ep, buf, len, desc, dest, tag, context));
 }
 
@@ -94,17 +115,23 @@ static ssize_t carrier_sendv(struct fid_ep *ep, const struct iovec *iov, void **
 {
 	const struct fi_ops_tagged *real = carrier_ep_of(ep)->real;
 
+	if (carrier_is_full(ep))
+		return -FI_EAGAIN;
 	return carrier_count(ep, real->sendv(ep, iov, desc, count, dest, tag, context));
 }
 
 static ssize_t carrier_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
+	if (carrier_is_full(ep))
+		return -FI_EAGAIN;
 	return carrier_count(ep, carrier_ep_of(ep)->real->sendmsg(ep, msg, flags));
 }
 
 static ssize_t carrier_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest,
 			      uint64_t tag)
 {
+	if (carrier_is_full(ep))
+		return -FI_EAGAIN;
 	return carrier_count(ep, carrier_ep_of(ep)->real->inject(ep, buf, len, dest, tag));
 }
 
@@ -113,6 +140,8 @@ static ssize_t carrier_senddata(struct fid_ep *ep, const void *buf, size_t len, 
 {
 	const struct fi_ops_tagged *real = carrier_ep_of(ep)->real;
 
+	if (carrier_is_full(ep))
+		return -FI_EAGAIN;
 	return carrier_count(ep, real->senddata(ep, buf, len, desc, data, dest, tag, context));
 }
 
@@ -121,6 +150,8 @@ static ssize_t carrier_injectdata(struct fid_ep *ep, const void *buf, size_t len
 {
 	const struct fi_ops_tagged *real = carrier_ep_of(ep)->real;
 
+	if (carrier_is_full(ep))
+		return -FI_EAGAIN;
 	return carrier_count(ep, real->injectdata(ep, buf, len, data, dest, tag));
 }
 
@@ -140,6 +171,13 @@ static const struct fi_ops_tagged carrier_ops = {
 	.senddata = carrier_senddata,
 	.injectdata = carrier_injectdata,
 };
+
+__attribute__((constructor)) static void carrier_configure(void)
+{
+	const char *refuse = getenv("CARRIER_REFUSE");
+
+	carrier_refuse = refuse ? strtoul(refuse, NULL, 10) : 0;
+}
 
 static void carrier_watch_ep(struct fid_ep *ep, const char *provider)
 {

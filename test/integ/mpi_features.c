@@ -10,34 +10,12 @@
  */
 #include <string.h>
 
-#include "integ.h"
+#include "integ_feature.h"
 
 #define MESSAGES_MANY 10000
 #define LARGE_LEN     ((8 << 20) + 1)
 
 enum { TAG_DATA = 1, TAG_GO = 2, TAG_NEVER = 3, TAG_MANY = 100 };
-
-static void send_int(int value, int to, int tag)
-{
-	MPI_Send(&value, 1, MPI_INT, to, tag, MPI_COMM_WORLD);
-}
-
-static int recv_int(int from, int tag)
-{
-	int value = -1;
-
-	MPI_Recv(&value, 1, MPI_INT, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-	return value;
-}
-
-static void spin_ms(MPI_Request *req, int ms, int *done)
-{
-	double end = MPI_Wtime() + ms / 1000.0;
-
-	*done = 0;
-	while (!*done && MPI_Wtime() < end)
-		MPI_Test(req, done, MPI_STATUS_IGNORE);
-}
 
 /* A probe tells source, tag and length, and leaves the message where it is. */
 static void probe_sender(int peer)
@@ -78,7 +56,7 @@ static void probe_receiver(int peer)
 static void mprobe_sender(int peer)
 {
 	for (int i = 0; i < 3; i++)
-		send_int(i, peer, TAG_DATA);
+		integ_send_int(i, peer, TAG_DATA);
 }
 
 static void mprobe_receiver(int peer)
@@ -89,7 +67,7 @@ static void mprobe_receiver(int peer)
 	MPI_Improbe(peer, TAG_NEVER, MPI_COMM_WORLD, &found, &first, MPI_STATUS_IGNORE);
 	INTEG_CHECK(!found, "a message that nobody sent was probed");
 	MPI_Mprobe(peer, TAG_DATA, MPI_COMM_WORLD, &first, MPI_STATUS_IGNORE);
-	value = recv_int(peer, TAG_DATA);
+	value = integ_recv_int(peer, TAG_DATA);
 	INTEG_CHECK(value == 1, "the receive after the probe got %d", value);
 	MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &third, MPI_STATUS_IGNORE);
 	MPI_Mrecv(&value, 1, MPI_INT, &third, MPI_STATUS_IGNORE);
@@ -102,12 +80,11 @@ static void mprobe_receiver(int peer)
 static void ssend_sender(int peer)
 {
 	MPI_Request req;
-	int value = 42, done;
+	int value = 42;
 
 	MPI_Issend(&value, 1, MPI_INT, peer, TAG_DATA, MPI_COMM_WORLD, &req);
-	spin_ms(&req, 20, &done);
-	INTEG_CHECK(!done, "a synchronous send ended without a receive");
-	send_int(0, peer, TAG_GO);
+	INTEG_CHECK(integ_still_pending(&req, 20), "a synchronous send ended without a receive");
+	integ_send_int(0, peer, TAG_GO);
 	MPI_Wait(&req, MPI_STATUS_IGNORE);
 	MPI_Ssend(NULL, 0, MPI_BYTE, peer, TAG_DATA, MPI_COMM_WORLD);
 }
@@ -116,8 +93,8 @@ static void ssend_receiver(int peer)
 {
 	int value;
 
-	recv_int(peer, TAG_GO);
-	value = recv_int(peer, TAG_DATA);
+	integ_recv_int(peer, TAG_GO);
+	value = integ_recv_int(peer, TAG_DATA);
 	INTEG_CHECK(value == 42, "got %d", value);
 	MPI_Recv(NULL, 0, MPI_BYTE, peer, TAG_DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
@@ -125,9 +102,9 @@ static void ssend_receiver(int peer)
 /* A cancelled receive takes no message, and one that has a message cannot be cancelled. */
 static void cancel_sender(int peer)
 {
-	recv_int(peer, TAG_GO);
-	send_int(5, peer, TAG_DATA);
-	send_int(6, peer, TAG_MANY);
+	integ_recv_int(peer, TAG_GO);
+	integ_send_int(5, peer, TAG_DATA);
+	integ_send_int(6, peer, TAG_MANY);
 }
 
 static void cancel_receiver(int peer)
@@ -141,8 +118,8 @@ static void cancel_receiver(int peer)
 	MPI_Wait(&req, &st);
 	MPI_Test_cancelled(&st, &cancelled);
 	INTEG_CHECK(cancelled, "nothing was sent yet");
-	send_int(0, peer, TAG_GO);
-	INTEG_CHECK(recv_int(peer, TAG_DATA) == 5, "the cancelled receive took a message");
+	integ_send_int(0, peer, TAG_GO);
+	INTEG_CHECK(integ_recv_int(peer, TAG_DATA) == 5, "the cancelled receive took a message");
 	INTEG_CHECK(value == -1, "the cancelled receive was written: %d", value);
 	MPI_Irecv(&value, 1, MPI_INT, peer, TAG_MANY, MPI_COMM_WORLD, &req);
 	MPI_Wait(&req, &st);
@@ -173,9 +150,9 @@ static void zero_receiver(int peer)
 /* Posted receives are served in the order they were posted, wildcards or not. */
 static void posted_sender(int peer)
 {
-	recv_int(peer, TAG_GO);
+	integ_recv_int(peer, TAG_GO);
 	for (int i = 0; i < 4; i++)
-		send_int(i, peer, TAG_DATA);
+		integ_send_int(i, peer, TAG_DATA);
 }
 
 static void posted_receiver(int peer)
@@ -187,7 +164,7 @@ static void posted_receiver(int peer)
 	MPI_Irecv(&got[1], 1, MPI_INT, MPI_ANY_SOURCE, TAG_DATA, MPI_COMM_WORLD, &reqs[1]);
 	MPI_Irecv(&got[2], 1, MPI_INT, peer, MPI_ANY_TAG, MPI_COMM_WORLD, &reqs[2]);
 	MPI_Irecv(&got[3], 1, MPI_INT, peer, TAG_DATA, MPI_COMM_WORLD, &reqs[3]);
-	send_int(0, peer, TAG_GO);
+	integ_send_int(0, peer, TAG_GO);
 	MPI_Waitall(4, reqs, MPI_STATUSES_IGNORE);
 	for (int i = 0; i < 4; i++)
 		INTEG_CHECK(got[i] == i, "receive %d got message %d", i, got[i]);
@@ -197,15 +174,15 @@ static void posted_receiver(int peer)
 static void unexpected_sender(int peer)
 {
 	for (int i = 0; i < MESSAGES_MANY; i++)
-		send_int(i, peer, TAG_MANY + i);
-	send_int(0, peer, TAG_GO);
+		integ_send_int(i, peer, TAG_MANY + i);
+	integ_send_int(0, peer, TAG_GO);
 }
 
 static void unexpected_receiver(int peer)
 {
-	recv_int(peer, TAG_GO);
+	integ_recv_int(peer, TAG_GO);
 	for (int i = MESSAGES_MANY - 1; i >= 0; i--)
-		INTEG_CHECK(recv_int(peer, TAG_MANY + i) == i, "message %d", i);
+		INTEG_CHECK(integ_recv_int(peer, TAG_MANY + i) == i, "message %d", i);
 }
 
 /* Large messages, once with the receive posted first and once without. */
@@ -216,7 +193,7 @@ static void large_sender(int peer)
 	for (int i = 0; i < 4; i++) {
 		integ_fill(buf, LARGE_LEN, i);
 		if (i % 2)
-			recv_int(peer, TAG_GO);
+			integ_recv_int(peer, TAG_GO);
 		MPI_Send(buf, LARGE_LEN, MPI_BYTE, peer, TAG_DATA, MPI_COMM_WORLD);
 	}
 	free(buf);
@@ -232,7 +209,7 @@ static void large_receiver(int peer)
 
 		MPI_Irecv(buf, LARGE_LEN, MPI_BYTE, peer, TAG_DATA, MPI_COMM_WORLD, &req);
 		if (i % 2)
-			send_int(0, peer, TAG_GO);
+			integ_send_int(0, peer, TAG_GO);
 		MPI_Wait(&req, MPI_STATUS_IGNORE);
 		at = integ_mismatch(buf, LARGE_LEN, i);
 		INTEG_CHECK(at == LARGE_LEN, "message %d differs at byte %zu", i, at);
@@ -246,7 +223,7 @@ static void truncate_sender(int peer)
 	char buf[64] = { 0 };
 
 	MPI_Send(buf, sizeof(buf), MPI_BYTE, peer, TAG_DATA, MPI_COMM_WORLD);
-	send_int(9, peer, TAG_DATA);
+	integ_send_int(9, peer, TAG_DATA);
 }
 
 static void truncate_receiver(int peer)
@@ -261,7 +238,7 @@ static void truncate_receiver(int peer)
 	MPI_Error_class(err, &class);
 	INTEG_CHECK(class == MPI_ERR_TRUNCATE, "error class %d", class);
 	INTEG_CHECK(buf[16] == 'x', "bytes behind the buffer were written");
-	INTEG_CHECK(recv_int(peer, TAG_DATA) == 9, "the next message");
+	INTEG_CHECK(integ_recv_int(peer, TAG_DATA) == 9, "the next message");
 }
 
 /* A column of a matrix: the data is not in one piece. */
@@ -293,7 +270,7 @@ static void wildcard_order(int rank, int size)
 	int *next = calloc(size, sizeof(*next));
 
 	for (int i = 0; rank != 0 && i < 500; i++)
-		send_int(i, 0, TAG_MANY + i % 7);
+		integ_send_int(i, 0, TAG_MANY + i % 7);
 	for (int i = 0; rank == 0 && i < 500 * (size - 1); i++) {
 		MPI_Status st;
 		int value;
@@ -340,14 +317,7 @@ static void window(int rank, int size)
 	MPI_Win_free(&win);
 }
 
-struct feature {
-	const char *name;
-	void (*sender)(int peer); /* both NULL if all ranks take part */
-	void (*receiver)(int peer);
-	void (*everybody)(int rank, int size);
-};
-
-static const struct feature features[] = {
+static const struct integ_feature features[] = {
 	{ "probe", probe_sender, probe_receiver, NULL },
 	{ "mprobe", mprobe_sender, mprobe_receiver, NULL },
 	{ "ssend", ssend_sender, ssend_receiver, NULL },
@@ -363,38 +333,8 @@ static const struct feature features[] = {
 	{ "window", NULL, NULL, window },
 };
 
-static void run_feature(const struct feature *f)
-{
-	int rank = integ_rank(), size = integ_size(), peer = rank ^ 1;
-
-	if (f->everybody)
-		f->everybody(rank, size);
-	else if (peer < size && rank % 2 == 0)
-		f->sender(peer);
-	else if (peer < size)
-		f->receiver(peer);
-	MPI_Barrier(MPI_COMM_WORLD);
-	if (rank == 0) {
-		printf("  %s\n", f->name);
-		fflush(stdout);
-	}
-}
-
-static int is_chosen(const char *name, int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		if (!strcmp(argv[i], name))
-			return 1;
-	return argc < 2;
-}
-
 int main(int argc, char **argv)
 {
-	MPI_Init(&argc, &argv);
-	for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++)
-		if (is_chosen(features[i].name, argc, argv))
-			run_feature(&features[i]);
-	integ_done("mpi_features");
-	MPI_Finalize();
-	return 0;
+	return integ_run("mpi_features", features, sizeof(features) / sizeof(features[0]), argc,
+			 argv);
 }
