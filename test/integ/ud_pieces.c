@@ -17,7 +17,7 @@
 #define PIECES   4
 #define TURNS    200
 #define PATIENCE 30.0 /* seconds for one message */
-#define RATIO    1.5  /* 1.0 on a quiet machine; in CONT frames it would be 10 */
+#define RATIO    1.5  /* found: 0.9 to 1.2; 1.6 and more in CONT frames, piece by piece */
 
 static struct fab from, to;
 static fi_addr_t peer;
