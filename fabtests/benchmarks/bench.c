@@ -31,6 +31,7 @@ static const struct {
 	int digits;
 } bench_tests[BENCH_TEST_CNT] = {
 	[BENCH_LATENCY] = { "latency", "Latency (us)", "us", 3 },
+	[BENCH_EXCHANGE] = { "exchange", "Exchange (us)", "us", 3 },
 	[BENCH_BW] = { "bw", "Bandwidth (MB/s)", "MB/s", 2 },
 	[BENCH_BIBW] = { "bibw", "Bandwidth both ways (MB/s)", "MB/s", 2 },
 	[BENCH_RATE] = { "rate", "Messages (million/s)", "M/s", 3 },
@@ -168,13 +169,22 @@ void bench_conf_free(struct bench_conf *conf)
 
 /* ---- samples ---- */
 
+/* Returns the messages of one direction that are in flight at once. */
+static int point_window(const struct bench_point *point)
+{
+	bool single = point->test == BENCH_LATENCY || point->test == BENCH_EXCHANGE;
+
+	return single ? 1 : point->conf->window;
+}
+
 static void point_rounds(struct bench_point *point, long rounds)
 {
 	struct bench_wire *wire = point->wire;
-	int window = point->conf->window;
+	int window = point_window(point);
 
 	switch (point->test) {
 	case BENCH_LATENCY: wire->pingpong(wire, point->size, rounds); break;
+	case BENCH_EXCHANGE:
 	case BENCH_BIBW: wire->exchange(wire, point->size, window, rounds); break;
 	default: wire->stream(wire, point->size, window, rounds); break;
 	}
@@ -194,7 +204,8 @@ static double point_messages(const struct bench_point *point)
 	double windows = (double)point->rounds * point->conf->window;
 
 	switch (point->test) {
-	case BENCH_LATENCY: return 2.0 * (double)point->rounds;
+	case BENCH_LATENCY:
+	case BENCH_EXCHANGE: return 2.0 * (double)point->rounds;
 	case BENCH_BIBW: return 2.0 * windows;
 	default: return windows;
 	}
@@ -207,6 +218,7 @@ static double point_value(const struct bench_point *point, uint64_t ns)
 
 	switch (point->test) {
 	case BENCH_LATENCY: return us / messages;
+	case BENCH_EXCHANGE: return us / (double)point->rounds;
 	case BENCH_RATE: return messages / us;
 	default: return messages * (double)point->size / us;
 	}
@@ -312,8 +324,7 @@ static void report_json(const struct bench_point *point)
 		"\"window\": %d, \"unit\": \"%s\", \"median\": %.6g, \"p10\": %.6g, "
 		"\"p90\": %.6g, \"samples\": %d, \"rounds\": %ld, ",
 		point->wire->name, point->conf->label, bench_tests[point->test].name, point->size,
-		point->test == BENCH_LATENCY ? 1 : point->conf->window,
-		bench_tests[point->test].unit, point_quantile(point, 0.5),
+		point_window(point), bench_tests[point->test].unit, point_quantile(point, 0.5),
 		point_quantile(point, 0.1), point_quantile(point, 0.9), point->sample_cnt,
 		point->rounds);
 	if (point->insn_per_msg > 0)
@@ -366,8 +377,8 @@ static void pattern_fill(struct bench_wire *wire, size_t size)
 static void pattern_check(const struct bench_point *point)
 {
 	const struct bench_wire *wire = point->wire;
-	bool receives =
-		wire->rank == 1 || point->test == BENCH_LATENCY || point->test == BENCH_BIBW;
+	bool one_way = point->test == BENCH_BW || point->test == BENCH_RATE;
+	bool receives = wire->rank == 1 || !one_way;
 
 	for (size_t i = 0; receives && i < point->size; i++) {
 		if (wire->rx[i] == pattern_byte(!wire->rank, i))

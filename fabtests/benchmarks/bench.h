@@ -26,10 +26,11 @@
 #include <sys/types.h>
 
 enum bench_test {
-	BENCH_LATENCY, /* ping-pong: half a round trip, in us */
-	BENCH_BW,      /* windows one way, an acknowledgement each: MB/s (10^6 bytes) */
-	BENCH_BIBW,    /* windows both ways at once: MB/s, both directions added */
-	BENCH_RATE,    /* BENCH_BW at bench_conf.rate_size, in million messages per second */
+	BENCH_LATENCY,  /* ping-pong: half a round trip, in us */
+	BENCH_EXCHANGE, /* one message each way at once, until both have arrived, in us */
+	BENCH_BW,       /* windows one way, an acknowledgement each: MB/s (10^6 bytes) */
+	BENCH_BIBW,     /* windows both ways at once: MB/s, both directions added */
+	BENCH_RATE,     /* BENCH_BW at bench_conf.rate_size, in million messages per second */
 	BENCH_TEST_CNT,
 };
 
@@ -74,7 +75,7 @@ struct bench_wire {
 
 #define BENCH_OPTIONS "t:s:r:w:n:T:B:c:R:l:j:"
 #define BENCH_USAGE                                                                                \
-	"  -t TEST,...   latency, bw, bibw, rate (default: latency,bw,rate)\n"                     \
+	"  -t TEST,...   latency, exchange, bw, bibw, rate (default: latency,bw,rate)\n"           \
 	"  -s SIZES      a,b,c or MIN:MAX in powers of two (default 0:4194304)\n"                  \
 	"  -r SIZE       size of the rate test (8)\n"                                              \
 	"  -w N          messages in a window (64)\n"                                              \
