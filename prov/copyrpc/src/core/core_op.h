@@ -95,6 +95,12 @@ void core_op_schedule(struct core_peer *peer);
 /** Returns true if all earlier operations to the peer have ended (FI_FENCE). */
 bool core_op_is_oldest(const struct core_op *op);
 
+/** Returns true if no other operation to the peer is open. */
+static inline bool core_op_is_only(const struct core_op *op)
+{
+	return op->peer_link.next == op->peer_link.prev;
+}
+
 /** Fails all open operations to a peer. */
 void core_op_fail_peer(struct core_peer *peer, int err);
 

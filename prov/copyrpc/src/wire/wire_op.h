@@ -26,8 +26,8 @@
 enum wire_op {
 	WIRE_OP_MSG = 1,    /* whole message: matched, delivered */
 	WIRE_OP_PART = 2,   /* first part of a message sent in parts: struct wire_part follows */
-	WIRE_OP_CONT = 3,   /* later part: struct wire_cont, no tag, no data; the last part after
-			      * WIRE_STATUS_PULL is a call */
+	WIRE_OP_CONT = 3,   /* later part: struct wire_cont, no tag, no data; the last part may be
+			      * a call, and is after WIRE_STATUS_PULL */
 	WIRE_OP_RNDV = 4,   /* call: announces a message for rendezvous: struct wire_rndv follows */
 	WIRE_OP_DLVR = 5,   /* call: whole message; the response confirms its delivery */
 	WIRE_OP_WRITE = 6,  /* call: remote write, with its bytes (wire_rma.h) */
@@ -96,7 +96,7 @@ struct wire_rndv {
 	uint64_t key;  /* the device's rkey; 0 if the device needs none */
 };
 
-/** Response to RNDV, DLVR and the last CONT after WIRE_STATUS_PULL. */
+/** Response to RNDV, DLVR and a CONT that is a call. */
 struct wire_status {
 	uint32_t status;  /* 0: delivered; a positive FI_E*; or WIRE_STATUS_PULL, to RNDV only */
 	uint32_t recv_id; /* WIRE_STATUS_PULL: identifies the message in CONT parts */

@@ -40,7 +40,8 @@ struct core_tx_req {
 	uint32_t recv_id; /* PULLED: id of the message at the receiver */
 	size_t iov_cnt;
 	size_t len;
-	size_t sent; /* bytes sent in PART and CONT frames */
+	size_t sent;       /* bytes sent in PART and CONT frames */
+	uint64_t start_ns; /* start of a timed message (core_tx_selector.h), else 0 */
 	uint64_t tag;
 	uint64_t data;
 	uint64_t flags;

@@ -16,6 +16,7 @@ static enum core_rx_verdict core_rx_begin(struct core_unexp *in, struct core_hea
 	struct core_peer *peer = in->peer;
 	struct core_dest dest;
 
+	core_tx_selector_received(&peer->selector, in->total);
 	if (core_rx_take(peer, head, in->total, &dest)) {
 		core_unexp_match(in, &dest);
 		/* A rendezvous message has no bytes here, and may be freed by now. */

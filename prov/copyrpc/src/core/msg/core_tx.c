@@ -69,6 +69,7 @@ static struct core_tx_req *core_tx_req_new(struct core_ep *ep, const struct core
 	req->iov_cnt = s->iov_cnt;
 	req->len = s->len;
 	req->sent = 0;
+	req->start_ns = 0;
 	req->tag = s->tag;
 	req->data = s->data;
 	req->flags = s->flags;

@@ -18,20 +18,19 @@ bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags)
 }
 
 /** Returns true if the protocol selector decides: the peer's get is a copy by the kernel. */
-static bool core_tx_is_selectable(const struct core_peer *peer, size_t len, uint64_t flags)
+static bool core_tx_is_selectable(const struct core_peer *peer, const struct core_tx_req *req)
 {
-	return !(flags & FI_DELIVERY_COMPLETE) && (peer->chan->caps & CORE_CHAN_GET) &&
-	       !peer->chan->get_min && len >= peer->ep->dom->limits.single_copy_min &&
-	       len <= CORE_TX_PIPELINED_MAX;
+	return !(req->flags & FI_DELIVERY_COMPLETE) && req->iov_cnt == 1 &&
+	       (peer->chan->caps & CORE_CHAN_GET) && !peer->chan->get_min &&
+	       req->len >= peer->ep->dom->limits.single_copy_min &&
+	       req->len >= CORE_TX_SELECTED_MIN && req->len <= CORE_TX_SELECTOR_MAX;
 }
 
-/** Returns true for the rendezvous protocol, false for the pipelined one. */
+/** Returns true for rendezvous, false for the pipelined protocol, where nothing is timed. */
 static bool core_tx_should_rndv(const struct core_peer *peer, const struct core_tx_req *req)
 {
 	if (req->flags & FI_DELIVERY_COMPLETE)
 		return true;
-	if (core_tx_is_selectable(peer, req->len, req->flags))
-		return !core_tx_selector_is_pipelined(&peer->selector);
 	if (peer->chan->caps & CORE_CHAN_GET)
 		return req->len >= (peer->chan->get_min ? peer->chan->get_min
 							: peer->ep->dom->limits.single_copy_min);
@@ -168,20 +167,34 @@ static int core_tx_start_pipelined(struct core_tx_req *req)
 	return 0;
 }
 
+/** Starts a message by the protocol that the selector chooses, and notes when if it is timed. */
+static int core_tx_start_selected(struct core_tx_req *req)
+{
+	struct core_peer *peer = req->op.peer;
+	size_t len = req->len;
+	struct core_tx_choice choice =
+		core_tx_selector_choose(&peer->selector, len, core_op_is_only(&req->op));
+	int ret;
+
+	req->start_ns = choice.timed ? util_clock_ns() : 0;
+	ret = choice.protocol == CORE_TX_PARTS ? core_tx_start_pipelined(req)
+					       : core_tx_start_rndv(req);
+	if (!ret) /* req may be freed */
+		core_tx_selector_started(&peer->selector, len, choice);
+	return ret;
+}
+
 int core_tx_bulk_start(struct core_tx_req *req)
 {
 	struct core_peer *peer = req->op.peer;
-	bool selectable;
-	int ret;
 
+	req->start_ns = 0;
 	if (req->len <= core_peer_eager_max(peer))
 		return core_tx_start_deliver(req);
-	selectable = core_tx_is_selectable(peer, req->len, req->flags);
-	ret = core_tx_should_rndv(peer, req) ? core_tx_start_rndv(req)
-					     : core_tx_start_pipelined(req);
-	if (!ret && selectable) /* req may be freed */
-		core_tx_selector_started(&peer->selector);
-	return ret;
+	if (core_tx_is_selectable(peer, req))
+		return core_tx_start_selected(req);
+	return core_tx_should_rndv(peer, req) ? core_tx_start_rndv(req)
+					      : core_tx_start_pipelined(req);
 }
 
 /** Fills a CONT frame for `len` bytes from req->sent on. */
@@ -204,19 +217,20 @@ static void core_tx_segment(struct core_frame *frame, const struct core_tx_req *
 }
 
 /**
- * Sends the last part of a pulled message as a call. The reply ends the request, and may come
- * before the call returns: the state is set before, and `req` not used afterwards.
+ * Sends the last part of a pulled or timed message as a call. The reply ends the request, and may
+ * come before the call returns: the state is set before, and `req` not used afterwards.
  */
-static int core_tx_send_last_pulled(struct core_tx_req *req, const struct core_frame *frame)
+static int core_tx_call_last(struct core_tx_req *req, const struct core_frame *frame)
 {
 	struct core_chan *chan = req->op.peer->chan;
+	enum core_tx_state state = req->state;
 	int ret;
 
 	core_op_unstream(&req->op);
 	req->state = CORE_TX_CONFIRM;
 	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), &req->op, 0);
 	if (ret) {
-		req->state = CORE_TX_PULLED;
+		req->state = state;
 		core_op_restream(&req->op);
 	}
 	return ret;
@@ -239,19 +253,6 @@ static int core_tx_full_segments(struct core_tx_req *req, bool pulled, size_t ma
 	return 0;
 }
 
-/** Sends all but the last CONT frame and adds a sample, unless the ring was full. */
-static int core_tx_timed_segments(struct core_tx_req *req, size_t max)
-{
-	uint64_t start_ns = util_clock_ns();
-	size_t before = req->sent;
-	int ret = core_tx_full_segments(req, false, max);
-
-	if (!ret && req->sent > before)
-		core_tx_selector_add_sample(&req->op.peer->selector, util_clock_ns() - start_ns,
-					    req->sent - before);
-	return ret;
-}
-
 int core_tx_bulk_stream(struct core_op *op)
 {
 	struct core_tx_req *req = core_tx_req_of(op);
@@ -262,16 +263,12 @@ int core_tx_bulk_stream(struct core_op *op)
 	int ret;
 
 	max = max < core_tx_segment_len(chan) ? max : core_tx_segment_len(chan);
-	if (!pulled && core_tx_selector_samples(&op->peer->selector) &&
-	    core_tx_is_selectable(op->peer, req->len, req->flags))
-		ret = core_tx_timed_segments(req, max);
-	else
-		ret = core_tx_full_segments(req, pulled, max);
+	ret = core_tx_full_segments(req, pulled, max);
 	if (ret)
 		return ret;
 	core_tx_segment(&frame, req, pulled, req->len - req->sent);
-	if (pulled)
-		return core_tx_send_last_pulled(req, &frame);
+	if (pulled || req->start_ns)
+		return core_tx_call_last(req, &frame);
 	ret = chan->ops->send(chan, &frame, 0);
 	if (!ret)
 		core_tx_end_accepted(req);
@@ -283,6 +280,7 @@ static void core_tx_pulled(struct core_tx_req *req, uint32_t recv_id)
 {
 	core_tx_unexpose(req);
 	req->recv_id = recv_id;
+	req->start_ns = 0;
 	req->sent = 0;
 	req->state = CORE_TX_PULLED;
 	core_op_stream(&req->op);
@@ -301,5 +299,9 @@ void core_tx_bulk_on_reply(struct core_op *op, int status, const uint8_t *data, 
 	}
 	if (!status && reply.status)
 		status = -(int)(reply.status & 0xFFFF);
+	if (!status && req->start_ns && core_op_is_only(op))
+		core_tx_selector_add(&op->peer->selector, req->len,
+				     req->state == CORE_TX_REPLY ? CORE_TX_GET : CORE_TX_PARTS,
+				     util_clock_ns() - req->start_ns);
 	core_tx_end(req, status);
 }

@@ -15,8 +15,10 @@
 #include "core/core_peer.h"
 #include "core/msg/core_req.h"
 
-/** Longest pipelined message; longer ones always use rendezvous. */
+/** Longest pipelined message where nothing is measured; longer ones use rendezvous. */
 #define CORE_TX_PIPELINED_MAX (64u << 10)
+/** Shortest message whose protocol is selected by measurement (core_tx_selector.h). */
+#define CORE_TX_SELECTED_MIN 1024u
 /** Longest message whose pieces may be joined in one buffer to expose it. */
 #define CORE_TX_JOIN_MAX (16u << 20)
 /** User bytes of one frame: small enough that both ends copy at the same time. */
