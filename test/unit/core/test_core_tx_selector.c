@@ -113,8 +113,7 @@ Test(core_tx_selector, a_late_reply_does_not_change_the_protocol)
 	send_many(&sel, &near, LEN, 2 * CORE_TX_SELECTOR_FIRST);
 	for (int i = 0; i < 20; i++) {
 		core_tx_selector_add(&sel, LEN, CORE_TX_PARTS, 10000000);
-		cr_assert_eq(core_tx_selector_faster(sel.times[CORE_TX_SHORTER], true),
-			     CORE_TX_PARTS);
+		cr_assert_eq(core_tx_selector_faster(sel.times[0], true), CORE_TX_PARTS);
 		send_many(&sel, &near, LEN, 4 * CORE_TX_SELECTOR_AGAIN);
 	}
 }
@@ -159,11 +158,12 @@ Test(core_tx_selector, classes_of_lengths_are_independent)
 	struct core_tx_selector sel = { .ahead = 0 };
 
 	send_many(&sel, &near, LEN, 2 * CORE_TX_SELECTOR_FIRST);
-	send_many(&sel, &far, 64 * KIB, 2 * CORE_TX_SELECTOR_FIRST);
+	send_many(&sel, &far, 64 * KIB + 1, 2 * CORE_TX_SELECTOR_FIRST);
 	cr_assert_eq(core_tx_selector_choose(&sel, LEN, true).protocol, CORE_TX_PARTS);
-	cr_assert_eq(core_tx_selector_choose(&sel, 64 * KIB - 1, true).protocol, CORE_TX_PARTS);
-	cr_assert_eq(core_tx_selector_choose(&sel, 64 * KIB, true).protocol, CORE_TX_GET);
-	cr_assert_eq(sel.times[CORE_TX_LONGER][CORE_TX_GET].cnt, 0);
+	cr_assert_eq(core_tx_selector_choose(&sel, 64 * KIB, true).protocol, CORE_TX_PARTS);
+	cr_assert_eq(core_tx_selector_choose(&sel, 128 * KIB, true).protocol, CORE_TX_GET);
+	cr_assert_eq(sel.times[1][CORE_TX_GET].cnt, CORE_TX_SELECTOR_FIRST);
+	cr_assert_eq(sel.times[2][CORE_TX_GET].cnt, 0);
 }
 
 Test(core_tx_selector, a_peer_that_sends_no_long_messages_is_not_filled_with_them)
@@ -185,7 +185,7 @@ Test(core_tx_selector, a_peer_that_sends_no_long_messages_is_not_filled_with_the
 Test(core_tx_selector, any_time_stays_in_bounds)
 {
 	struct core_tx_selector sel = { .ahead = 0 };
-	struct core_tx_time *time = &sel.times[CORE_TX_SHORTER][CORE_TX_GET];
+	struct core_tx_time *time = &sel.times[0][CORE_TX_GET];
 
 	core_tx_selector_add(&sel, LEN, CORE_TX_GET, UINT64_MAX);
 	for (int i = 0; i < 200; i++) {

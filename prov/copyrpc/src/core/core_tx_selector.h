@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 /** Longest message that may be pipelined; the ring is no faster than the kernel above. */
-#define CORE_TX_SELECTOR_MAX (256u << 10)
+#define CORE_TX_SELECTOR_MAX (512u << 10)
 /** Length above which a message is long. */
 #define CORE_TX_SELECTOR_LONG (64u << 10)
 /** Long messages that may be pipelined since the last long message of the peer. */
@@ -45,8 +45,8 @@ enum core_tx_protocol {
 	CORE_TX_PROTOCOLS,
 };
 
-/** Classes of lengths with times of their own. */
-enum { CORE_TX_SHORTER, CORE_TX_MIDDLE, CORE_TX_LONGER, CORE_TX_CLASSES };
+/** Classes of lengths with times of their own: up to 64 KiB, 128 KiB, 256 KiB, and longer. */
+#define CORE_TX_CLASSES 4u
 
 /** Time of a protocol for one class. */
 struct core_tx_time {
@@ -69,9 +69,11 @@ struct core_tx_choice {
 
 static inline unsigned core_tx_selector_class(size_t len)
 {
-	if (len < (64u << 10))
-		return CORE_TX_SHORTER;
-	return len < (128u << 10) ? CORE_TX_MIDDLE : CORE_TX_LONGER;
+	unsigned cls = 0;
+
+	while (cls < CORE_TX_CLASSES - 1 && len > CORE_TX_SELECTOR_LONG << cls)
+		cls++;
+	return cls;
 }
 
 /** Returns the faster protocol, for a single message or for one of a stream. */

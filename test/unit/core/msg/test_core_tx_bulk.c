@@ -179,7 +179,7 @@ Test(core_tx_bulk, single_messages_are_timed)
 		cr_expect_eq(fake_engine_gets() - gets, !(i % 2));
 		cr_expect_eq(has_left(), !(i % 2));
 	}
-	times = core_peer_lookup(&nodes[0].ep, 1)->selector.times[CORE_TX_SHORTER];
+	times = core_peer_lookup(&nodes[0].ep, 1)->selector.times[0];
 	cr_expect_eq(times[CORE_TX_GET].cnt, CORE_TX_SELECTOR_FIRST);
 	cr_expect_eq(times[CORE_TX_PARTS].cnt, CORE_TX_SELECTOR_FIRST);
 }
@@ -213,7 +213,7 @@ Test(core_tx_bulk, a_stream_is_not_timed)
 		receive(RNDV_MIN);
 	for (unsigned i = 0; i < 2 * CORE_TX_SELECTOR_FIRST; i++)
 		cr_expect(has_left());
-	times = core_peer_lookup(&nodes[0].ep, 1)->selector.times[CORE_TX_SHORTER];
+	times = core_peer_lookup(&nodes[0].ep, 1)->selector.times[0];
 	cr_expect_leq(times[CORE_TX_GET].cnt, 1, "the last one was alone at its end");
 	cr_expect_eq(times[CORE_TX_PARTS].cnt, 0);
 }

@@ -33,6 +33,20 @@ Test(shm_round, rounds_are_whole_then_halved_then_quartered)
 			     "%u gets, %lu bytes", rows[i].cnt, (unsigned long)rows[i].len);
 }
 
+Test(shm_round, a_get_that_the_receiver_copies_alone_has_longer_parts)
+{
+	uint64_t from, to;
+
+	for (uint64_t len = 1; len <= SHM_ROUND_MAX; len += 1 + len / 7) {
+		uint32_t parts = shm_round_cut_local(len);
+
+		shm_part_of(len, parts, 0, &from, &to);
+		cr_expect_leq(to - from, SHM_PART_LOCAL);
+		cr_expect_gt((uint64_t)parts * SHM_PART_LOCAL, len - 1);
+		cr_expect_lt((parts - 1) * (uint64_t)SHM_PART_LOCAL, len);
+	}
+}
+
 /* Expects parts in order, without gaps or overlap, none longer than SHM_PART_MAX. */
 static void expect_cover(uint32_t cnt, uint64_t len, uint64_t all)
 {

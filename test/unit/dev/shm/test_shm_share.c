@@ -136,11 +136,38 @@ Test(shm_share, one_poll_copies_at_most_one_part)
 		cr_assert_eq(far.transport.link->ops->get(far.transport.link, &g), 0);
 		for (polls = 1; !shm_dev_ops.poll((struct dev *)far.dev, &ev); polls++)
 			cr_assert_lt(polls, 1000);
-		cr_expect_geq(polls, FAR_LEN / SHM_PART_MAX);
+		cr_expect_geq(polls, FAR_LEN / (cnt == 1 ? SHM_PART_MAX : SHM_PART_LOCAL));
 		for (i = 0; i < FAR_LEN && far.dst[i] == far_pattern(i); i++)
 			;
 		cr_expect_eq(i, FAR_LEN, "byte %zu is wrong", i);
 	}
+	far_stop();
+}
+
+/* Where both ends have a copy to make, each makes its own. */
+Test(shm_share, a_get_is_not_offered_to_a_peer_that_has_bytes_to_get)
+{
+	struct iovec iov = { NULL, FAR_LEN };
+	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = FAR_LEN };
+	struct shm_link *link;
+	struct dev_mem *mem;
+
+	far_start(FAR_POLLS);
+	link = (struct shm_link *)far.transport.link;
+	iov.iov_base = far.dst + 32;
+	g.remote_addr = (uintptr_t)far.src;
+	for (uint32_t round = 1; round <= 2; round++) {
+		uint32_t offers = link->share.gen;
+
+		if (round == 2)
+			cr_assert_eq(link->base.ops->expose(&link->base, far.dst, 1, &mem), 0);
+		memset(far.dst, 0xee, FAR_LEN + 64);
+		far_get_exposed(&g, 1);
+		cr_assert_eq(far_await(), &g);
+		far_expect_bytes(32, 0, FAR_LEN);
+		cr_expect_eq(link->share.gen != offers, round == 1);
+	}
+	link->base.ops->unexpose(&link->base, mem);
 	far_stop();
 }
 

@@ -21,6 +21,11 @@ uint32_t shm_round_cut(uint32_t cnt, uint64_t len)
 	return (uint32_t)((len + SHM_PART_MAX - 1) / SHM_PART_MAX);
 }
 
+uint32_t shm_round_cut_local(uint64_t len)
+{
+	return (uint32_t)((len + SHM_PART_LOCAL - 1) / SHM_PART_LOCAL);
+}
+
 void shm_part_of(uint64_t len, uint32_t parts, uint32_t idx, uint64_t *from, uint64_t *to)
 {
 	uint64_t part = util_align_up((len + parts - 1) / parts, SHM_PART_ALIGN);

@@ -25,7 +25,8 @@
 #define SHM_ROUND_MIN    (32u << 10)  /* shorter rounds are one part */
 #define SHM_ROUND_HALVES (128u << 10) /* up to here a get has two parts, above four or more */
 #define SHM_PART_MAX     (128u << 10)
-#define SHM_ROUND_PARTS  128u /* parts in one round, at most */
+#define SHM_PART_LOCAL   (512u << 10) /* part of a get that the receiver copies alone */
+#define SHM_ROUND_PARTS  128u         /* parts in one round, at most */
 #define SHM_ROUND_MAX    ((uint64_t)SHM_ROUND_PARTS * SHM_PART_MAX)
 
 /** Range to copy, from the sender's address space to the receiver's. */
@@ -51,6 +52,9 @@ struct shm_vec {
 
 /** Returns the number of parts for `cnt` gets of `len` bytes in all, at most SHM_ROUND_MAX. */
 uint32_t shm_round_cut(uint32_t cnt, uint64_t len);
+
+/** Returns the number of parts for one get of `len` bytes that the receiver copies alone. */
+uint32_t shm_round_cut_local(uint64_t len);
 
 /** Returns bytes [*from, *to) of a range of `len`, its part `idx` of `parts`; may be empty. */
 void shm_part_of(uint64_t len, uint32_t parts, uint32_t idx, uint64_t *from, uint64_t *to);

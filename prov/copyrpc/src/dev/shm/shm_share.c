@@ -202,7 +202,8 @@ static uint64_t shm_share_collect(struct shm_share *s)
 
 /**
  * Returns true if the sender may copy parts of a round. A get of several buffers is not offered: an
- * offer has one range per get.
+ * offer has one range per get. Nor is one from a peer that has bytes of this end to get: each then
+ * has a copy of its own to make, and to share both is slower.
  */
 static bool shm_share_may_offer(struct shm_link *link)
 {
@@ -210,7 +211,8 @@ static bool shm_share_may_offer(struct shm_link *link)
 
 	return s->round.parts > 1 && s->gets[0]->iov_cnt == 1 &&
 	       s->at + s->round.of[0].len <= s->gets[0]->iov[0].iov_len &&
-	       (link->base.caps & DEV_CAP_PUT) && shm_offer_is_settled(link);
+	       (link->base.caps & DEV_CAP_PUT) && util_list_is_empty(&link->exposures) &&
+	       shm_offer_is_settled(link);
 }
 
 /** Starts the collected round with its first part. */
@@ -220,6 +222,8 @@ static void shm_share_start(struct shm_link *link, bool offered)
 
 	s->mine = 0;
 	s->since_ns = 0;
+	if (!offered && s->round.cnt == 1)
+		s->round.parts = shm_round_cut_local(s->round.of[0].len);
 	s->state = offered ? SHM_SHARE_OFFERED : SHM_SHARE_LOCAL;
 	for (uint32_t i = 0; i < s->round.cnt; i++)
 		s->gets[i]->status = 0;
