@@ -30,14 +30,14 @@ static bool cm_attempt_without_stream(struct cm_peer *peer, const struct wire_cm
 }
 
 /**
- * Handles an ACK with an abstract name that does not exist here: retries once, then avoids
- * shm.
+ * Handles an ACK with an abstract name that does not exist here: avoids shm, after one retry if the
+ * address is one of this host.
  */
 static void cm_attempt_name_unreachable(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
 	struct cm_req *req = peer->req;
 
-	if (req->unreachable_inc != ack->src_inc) {
+	if (req->unreachable_inc != ack->src_inc && cm_ep_is_local(peer->cep, &peer->addr)) {
 		req->unreachable_inc = ack->src_inc;
 		cm_req_retry(peer, -FI_EHOSTUNREACH, "the peer replies, but is not on this host");
 	} else if (cm_attempt_without_stream(peer, ack)) {

@@ -2,10 +2,11 @@
 /*
  * Active side of the handshake: from ACK to WELCOME.
  *
- * A connect to the abstract name proves "same host". A refusal twice in a row from the same
- * incarnation means another host or network namespace; a single one may mean that the process just
- * ended. If both ends have another path, they then continue with datagrams (cm_dgram.h). A path
- * that fails finally is avoided as long as there is another.
+ * A connect to the abstract name proves "same host". A refusal means another host or network
+ * namespace, if the address is not of this host; otherwise it must come twice in a row from the
+ * same incarnation, because the process may just have ended. If both ends have another path, they
+ * then continue with datagrams (cm_dgram.h). A path that fails finally is avoided as long as there
+ * is another.
  */
 #ifndef CM_CONN_CM_ATTEMPT_H
 #define CM_CONN_CM_ATTEMPT_H

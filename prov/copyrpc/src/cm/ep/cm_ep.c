@@ -43,11 +43,14 @@ bool cm_ep_admits(const struct cm_ep *cep, const union cm_addr *addr, uint64_t i
 	       (inc == cep->admitted_inc && cm_addr_is_equal(addr, &cep->admitted));
 }
 
-bool cm_ep_needs_proof(const struct cm_ep *cep, const union cm_addr *addr)
+bool cm_ep_is_local(const struct cm_ep *cep, const union cm_addr *addr)
 {
 	const struct cm_node *node = cep->node;
 
-	if (node->key.is_set)
-		return false;
 	return node->cfg.is_local ? node->cfg.is_local(&addr->sa) : cm_local_has(addr);
+}
+
+bool cm_ep_needs_proof(const struct cm_ep *cep, const union cm_addr *addr)
+{
+	return !cep->node->key.is_set && cm_ep_is_local(cep, addr);
 }

@@ -73,6 +73,8 @@ struct cm_ep {
 /** Lets a private endpoint connect with this peer, or with none (NULL). Lock held. */
 void cm_ep_admit(struct cm_ep *cep, const union cm_addr *addr, uint64_t inc);
 bool cm_ep_admits(const struct cm_ep *cep, const union cm_addr *addr, uint64_t inc);
+/** Returns whether `addr` is an address of this host. Asks the kernel, a few microseconds. */
+bool cm_ep_is_local(const struct cm_ep *cep, const union cm_addr *addr);
 /**
  * Returns whether a peer at `addr` must prove its user by a stream, whatever the path: it is on
  * this host, and no job key proves that it belongs to the job.
