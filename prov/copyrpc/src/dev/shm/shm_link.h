@@ -4,13 +4,16 @@
  *
  * The writer has the reader's ring mapped and writes into it. The link word, eight bytes at offset
  * 24 of each write's head, marks a complete write; the reader polls for a nonzero word. To publish
- * the write at `off` with the next head imm units further, at n, the writer   1. clears the word at
- * n if it is beyond the cleared range            (relaxed),   2. stores imm in the word at off     
- *                                (release),   3. loads the reader's notify and posts if it changed
- * since the last post (shm_inbox.h),   4. clears the words of [n, n + ahead] that are not clear yet
- *         (relaxed). A small message is one cache line from writer to reader. Step 4 fetches each
- * line that it clears from the reader, which read it a lap ago. Before step 2 that would delay the
- * word (112 ns one way instead of 67); after it, it prefetches the lines of the next message.
+ * the write at `off` with the next head imm units further, at n, the writer
+ *
+ *   1. clears the word at n if it is beyond the cleared range (relaxed),
+ *   2. stores imm in the word at off (release),
+ *   3. loads the reader's notify and posts if it changed since the last post (shm_inbox.h),
+ *   4. clears the words of [n, n + ahead] that are not clear yet (relaxed).
+ *
+ * A small message is one cache line from writer to reader. Step 4 fetches each line that it clears
+ * from the reader, which read it a lap ago. Before step 2 that would delay the word (112 ns one way
+ * instead of 67); after it, it prefetches the lines of the next message.
  *
  * Order: the release in 2 makes data and cleared words visible first (x86: plain stores; Arm: stlr,
  * ldar). 2 before 3 is a StoreLoad. The reader pays for it, with membarrier(2) before it sleeps
