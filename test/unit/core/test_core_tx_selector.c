@@ -118,6 +118,28 @@ Test(core_tx_selector, a_late_reply_does_not_change_the_protocol)
 	}
 }
 
+/* Where receives are late, pipelined messages are copied twice, and gets take any time. */
+Test(core_tx_selector, late_receives_are_served_by_gets)
+{
+	struct core_tx_selector sel = { .ahead = 0 };
+	unsigned pipelined = 0;
+
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		struct core_tx_choice choice = core_tx_selector_choose(&sel, LEN, true);
+
+		core_tx_selector_started(&sel, LEN, choice);
+		if (choice.timed)
+			core_tx_selector_add_late(&sel, LEN, choice.protocol);
+		pipelined += choice.protocol == CORE_TX_PARTS;
+	}
+	cr_expect_eq(pipelined, 0, "no get was timed");
+	send_many(&sel, &near, LEN, 4 * CORE_TX_SELECTOR_FIRST);
+	cr_expect_eq(core_tx_selector_faster(sel.times[0], true), CORE_TX_PARTS);
+	for (unsigned i = 0; i < 8; i++)
+		core_tx_selector_add_late(&sel, LEN, CORE_TX_PARTS);
+	cr_expect_eq(core_tx_selector_faster(sel.times[0], true), CORE_TX_GET);
+}
+
 /* One reply in five comes up to ten times as late, whatever the protocol. */
 Test(core_tx_selector, noise_hardly_ever_changes_the_protocol)
 {

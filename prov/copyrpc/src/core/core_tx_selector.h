@@ -13,6 +13,10 @@
  * A stream of messages that wait for each other gains more from gets, because one call copies
  * several: it is pipelined only where that is clearly faster.
  *
+ * The time of a get says nothing if the receive was late, posted after the message had arrived. A
+ * pipelined message is then copied once more, out of the memory of unexpected messages: it counts
+ * as one that takes twice the time of a get.
+ *
  * Long messages are pipelined only towards a peer that sends such messages too: one that receives
  * late must not be filled with them.
  */
@@ -161,6 +165,16 @@ static inline void core_tx_selector_add(struct core_tx_selector *sel, size_t len
 		kib_ns = known + known / 4 + 1;
 	time->kib_ns = (uint32_t)kib_ns;
 	time->cnt += time->cnt < CORE_TX_SELECTOR_FIRST;
+}
+
+/** Adds a message whose receive was posted after it had arrived. */
+static inline void core_tx_selector_add_late(struct core_tx_selector *sel, size_t len,
+					     enum core_tx_protocol protocol)
+{
+	const struct core_tx_time *get = &sel->times[core_tx_selector_class(len)][CORE_TX_GET];
+
+	if (protocol == CORE_TX_PARTS)
+		core_tx_selector_add(sel, len, protocol, 2 * (len >> 10) * get->kib_ns);
 }
 
 #endif

@@ -99,11 +99,12 @@ struct wire_rndv {
 /** Response to RNDV, DLVR and a CONT that is a call. */
 struct wire_status {
 	uint32_t status;  /* 0: delivered; a positive FI_E*; or WIRE_STATUS_PULL, to RNDV only */
-	uint32_t recv_id; /* WIRE_STATUS_PULL: identifies the message in CONT parts */
+	uint32_t recv_id; /* WIRE_STATUS_PULL: identifies the message in CONT parts; else a hint */
 	uint64_t len;     /* bytes of the message */
 };
 
 #define WIRE_STATUS_PULL 0xFFFFFFFFu /* the receiver cannot get the bytes: send in parts */
+#define WIRE_HINT_LATE   1u          /* no receive was posted when the message arrived */
 
 static_assert(sizeof(struct wire_part) == 16, "wire");
 static_assert(sizeof(struct wire_cont) == 16, "wire");

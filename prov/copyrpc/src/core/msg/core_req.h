@@ -114,6 +114,7 @@ struct core_unexp {
 	uint32_t send_id; /* PART: id of the message at the sender */
 	uint32_t recv_id; /* in ep->rx_ids, or CORE_NO_ID */
 	bool queued;      /* in a matcher */
+	bool late;        /* was in a matcher: no receive was posted when it arrived */
 	bool matched;     /* dest is set */
 	bool reply_due;   /* the sender's call `ref` has no reply yet */
 	struct core_call_ref ref;

@@ -196,6 +196,7 @@ void core_rx_keep(struct core_ep *ep, struct core_unexp *in, bool tagged)
 		in->match.src = core_srx_source(in->peer);
 	core_match_keep(tagged ? rx->tagged : rx->msg, &in->match);
 	in->queued = true;
+	in->late = true;
 }
 
 /** Delivers or keeps a message of one frame. */

@@ -286,6 +286,18 @@ static void core_tx_pulled(struct core_tx_req *req, uint32_t recv_id)
 	core_op_stream(&req->op);
 }
 
+/** Adds the time of a message that was alone. `late`: its receive was posted after it arrived. */
+static void core_tx_timed(struct core_tx_req *req, bool late)
+{
+	struct core_tx_selector *sel = &req->op.peer->selector;
+	enum core_tx_protocol protocol = req->state == CORE_TX_REPLY ? CORE_TX_GET : CORE_TX_PARTS;
+
+	if (late)
+		core_tx_selector_add_late(sel, req->len, protocol);
+	else
+		core_tx_selector_add(sel, req->len, protocol, util_clock_ns() - req->start_ns);
+}
+
 void core_tx_bulk_on_reply(struct core_op *op, int status, const uint8_t *data, uint32_t len)
 {
 	struct core_tx_req *req = core_tx_req_of(op);
@@ -300,8 +312,6 @@ void core_tx_bulk_on_reply(struct core_op *op, int status, const uint8_t *data, 
 	if (!status && reply.status)
 		status = -(int)(reply.status & 0xFFFF);
 	if (!status && req->start_ns && core_op_is_only(op))
-		core_tx_selector_add(&op->peer->selector, req->len,
-				     req->state == CORE_TX_REPLY ? CORE_TX_GET : CORE_TX_PARTS,
-				     util_clock_ns() - req->start_ns);
+		core_tx_timed(req, reply.recv_id == WIRE_HINT_LATE);
 	core_tx_end(req, status);
 }

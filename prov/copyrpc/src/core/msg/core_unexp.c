@@ -211,7 +211,7 @@ static void core_unexp_reply(struct core_unexp *in, uint32_t code)
 	struct core_chan *chan = in->peer ? in->peer->chan : NULL;
 	struct wire_status status = {
 		.status = code,
-		.recv_id = in->recv_id,
+		.recv_id = in->late && code != WIRE_STATUS_PULL ? WIRE_HINT_LATE : in->recv_id,
 		.len = in->total,
 	};
 
