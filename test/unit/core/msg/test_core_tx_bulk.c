@@ -130,6 +130,26 @@ Test(core_tx_bulk, several_buffers_are_not_exposed)
 	cr_expect_eq(fake_engine_gets(), 0);
 }
 
+/** Parts that the receiver would request are sent at once, as long as they need little memory. */
+Test(core_tx_bulk, several_short_buffers_are_pipelined)
+{
+	struct iovec iov[2] = { { out, 100 }, { out + 100, RNDV_MIN - 100 } };
+	struct core_send s = { .dest = 1,
+			       .iov = iov,
+			       .iov_cnt = 2,
+			       .len = RNDV_MIN,
+			       .tagged = true,
+			       .flags = FI_COMPLETION,
+			       .context = out };
+
+	node_fill(out, RNDV_MIN, 1);
+	cr_assert_eq(core_tx_send(&nodes[0].ep, &s), 0);
+	nodes_settle(nodes, 2);
+	cr_expect(has_left(), "nobody has received it");
+	receive(RNDV_MIN);
+	cr_expect_eq(fake_engine_gets(), 0);
+}
+
 /** An engine that copies all bytes anyway gets several buffers as one. */
 Test(core_tx_bulk, several_buffers_are_joined_where_the_engine_copies)
 {

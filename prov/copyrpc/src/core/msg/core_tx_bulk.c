@@ -26,12 +26,18 @@ static bool core_tx_is_selectable(const struct core_peer *peer, const struct cor
 	       req->len >= CORE_TX_SELECTED_MIN && req->len <= CORE_TX_SELECTOR_MAX;
 }
 
+/** Returns true if the send buffer is one, or can be made one (core_tx_join). */
+static bool core_tx_is_exposable(const struct core_peer *peer, const struct core_tx_req *req)
+{
+	return req->iov_cnt == 1 || peer->chan->eager_min;
+}
+
 /** Returns true for rendezvous, false for the pipelined protocol, where nothing is timed. */
 static bool core_tx_should_rndv(const struct core_peer *peer, const struct core_tx_req *req)
 {
 	if (req->flags & FI_DELIVERY_COMPLETE)
 		return true;
-	if (peer->chan->caps & CORE_CHAN_GET)
+	if (peer->chan->caps & CORE_CHAN_GET && core_tx_is_exposable(peer, req))
 		return req->len >= (peer->chan->get_min ? peer->chan->get_min
 							: peer->ep->dom->limits.single_copy_min);
 	return req->len > CORE_TX_PIPELINED_MAX;
