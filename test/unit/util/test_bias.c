@@ -9,20 +9,6 @@
 
 static struct util_bias bias;
 
-static void setup(void)
-{
-	util_bias_init(&bias);
-	if (!bias.needed)
-		cr_skip_test("the kernel has no membarrier");
-}
-
-static void teardown(void)
-{
-	util_bias_fini(&bias);
-}
-
-TestSuite(bias, .init = setup, .fini = teardown);
-
 /* Locks and unlocks n times. Returns the number of times the mutex was not needed. */
 static unsigned take(unsigned n)
 {
@@ -35,6 +21,23 @@ static unsigned take(unsigned n)
 	}
 	return plain;
 }
+
+static void setup(void)
+{
+	util_bias_init(&bias);
+	take(UTIL_BIAS_TURNS_MIN);
+	if (!bias.needed)
+		cr_skip_test("the kernel has no membarrier");
+	util_bias_fini(&bias);
+	util_bias_init(&bias);
+}
+
+static void teardown(void)
+{
+	util_bias_fini(&bias);
+}
+
+TestSuite(bias, .init = setup, .fini = teardown);
 
 static void *run_take(void *arg)
 {

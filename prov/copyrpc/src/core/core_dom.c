@@ -47,6 +47,8 @@ int core_dom_init(struct core_dom *dom, const struct core_progress_ops *progress
 	dom->locked = locked;
 	dom->guarded = locked;
 	dom->watched = false;
+	if (locked)
+		util_bias_prepare();
 	util_bias_init(&dom->own_lock);
 	dom->lock = &dom->own_lock;
 	dom->merged_next = dom;

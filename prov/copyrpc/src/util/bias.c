@@ -45,12 +45,16 @@ static void util_bias_barrier(void)
 		util_bias_nap(UTIL_BIAS_SEEN_NS);
 }
 
-void util_bias_init(struct util_bias *bias)
+void util_bias_prepare(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, util_bias_register);
-	*bias = (struct util_bias){ .needed = util_bias_has_barrier ? UTIL_BIAS_TURNS_MIN : 0 };
+}
+
+void util_bias_init(struct util_bias *bias)
+{
+	*bias = (struct util_bias){ .needed = UTIL_BIAS_TURNS_MIN };
 	bias->slot = &bias->none;
 	pthread_mutex_init(&bias->mutex, NULL);
 }
@@ -123,6 +127,11 @@ static void util_bias_count(struct util_bias *bias)
 	if (++bias->turns != bias->needed)
 		return;
 	bias->turns = 0;
+	util_bias_prepare();
+	if (!util_bias_has_barrier) {
+		bias->needed = 0;
+		return;
+	}
 	slot = util_bias_slot_of(bias, self);
 	if (slot)
 		util_bias_crown(bias, slot);
