@@ -70,6 +70,7 @@ struct pml {
 
 	/* parameters: pml_copyrpc_component.c */
 	char *provider;
+	char *provider_path;
 	int priority;
 	int use_directed;
 	int verbose;

@@ -24,11 +24,14 @@ static int component_register(void)
 	pml.priority = 60;
 	pml.use_directed = 1;
 	pml.provider = NULL;
+	pml.provider_path = NULL;
 	param("priority", "Priority among the components that pml names", MCA_BASE_VAR_TYPE_INT,
 	      &pml.priority);
 	param("provider",
 	      "Name of the libfabric provider; without it FI_PROVIDER decides, or copyrpc is used",
 	      MCA_BASE_VAR_TYPE_STRING, &pml.provider);
+	param("provider_path", "Directory of the provider; FI_PROVIDER_PATH has precedence",
+	      MCA_BASE_VAR_TYPE_STRING, &pml.provider_path);
 	param("directed",
 	      "Use FI_DIRECTED_RECV where the provider has it, so that a receive from a peer that "
 	      "dies ends with an error",

@@ -16,6 +16,13 @@ static const char *fabric_provider(void)
 	return getenv("FI_PROVIDER") ? NULL : "copyrpc";
 }
 
+/* libfabric reads the variable in its first call of the process. */
+static void fabric_set_path(void)
+{
+	if (pml.provider_path && *pml.provider_path)
+		setenv("FI_PROVIDER_PATH", pml.provider_path, 0);
+}
+
 static struct fi_info *fabric_hints(bool threads, bool directed)
 {
 	const char *provider = fabric_provider();
@@ -70,7 +77,10 @@ static int fabric_open_endpoint(void)
 
 static int fabric_open_all(bool threads)
 {
-	int rc = pml.use_directed ? fabric_find(threads, true) : -FI_ENODATA;
+	int rc;
+
+	fabric_set_path();
+	rc = pml.use_directed ? fabric_find(threads, true) : -FI_ENODATA;
 
 	if (rc)
 		rc = fabric_find(threads, false);
