@@ -7,6 +7,7 @@
 
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_fid.h"
+#include "ofi/queue/cpr_idle.h"
 #include "ofi/queue/cpr_waitset.h"
 #include "util/bits.h"
 #include "util/log.h"
@@ -14,16 +15,6 @@
 static inline struct cpr_cntr *cpr_cntr_of(struct fid_cntr *fid)
 {
 	return UTIL_CONTAINER_OF(fid, struct cpr_cntr, fid);
-}
-
-/*
- * Counts reads in a row that found no change. Returns true if the caller should make progress for
- * others.
- */
-static bool cpr_cntr_count_idle(struct cpr_cntr *cntr, bool idle)
-{
-	cntr->reads = idle ? cntr->reads + 1 : 0;
-	return idle && cntr->reads % CPR_PDOM_IDLE_READS == 0;
 }
 
 /*
@@ -41,16 +32,18 @@ static uint64_t cpr_cntr_read(struct fid_cntr *fid)
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
 	struct cpr_pdom *pdom = cpr_member_lock(&cntr->member);
 	uint64_t value;
-	bool help_others;
 
 	if (!cpr_cntr_may_skip_progress(cntr))
 		cpr_pdom_progress(pdom);
 	value = cntr->core.value;
-	help_others = cpr_cntr_count_idle(cntr, value == cntr->read_value);
-	cntr->read_value = value;
+	if (value != cntr->read_value) {
+		cntr->read_value = value;
+		cntr->idle.reads = 0;
+	} else if (UTIL_UNLIKELY(cpr_yield_is_due(&cntr->idle))) {
+		cpr_idle_unlock(&cntr->member, cntr->domain, pdom, &cntr->idle);
+		return value;
+	}
 	cpr_pdom_unlock(pdom);
-	if (UTIL_UNLIKELY(help_others))
-		cpr_pdom_progress_others(cntr->domain, pdom);
 	return value;
 }
 
@@ -270,6 +263,7 @@ int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct f
 	cntr->fid.ops = &cpr_cntr_ops;
 	cntr->domain = cpr_domain_of(domain);
 	cpr_member_init(&cntr->member, cntr->domain, &cntr->wait.wakeup);
+	cpr_yield_init(&cntr->idle);
 	util_list_init(&cntr->triggers);
 	ret = cpr_waitset_open_member(&cntr->wait, obj, attr ? attr->wait_set : NULL,
 				      &cntr->fid.fid);

@@ -14,6 +14,7 @@
 #include "ofi/base/cpr_pdom.h"
 #include "ofi/base/cpr_ref.h"
 #include "ofi/queue/cpr_wait.h"
+#include "ofi/queue/cpr_yield.h"
 
 struct cpr_domain;
 
@@ -23,9 +24,9 @@ struct cpr_cntr {
 	struct cpr_member member;
 	struct core_cntr core;
 	struct cpr_wait wait;
-	uint32_t reads;      /* reads without a change since others got progress */
-	struct cpr_ref refs; /* endpoints, regions, poll sets, triggers */
-	uint64_t seen_value; /* value at the last fi_poll, fi_cntr_set or fi_cntr_add */
+	struct cpr_yield idle; /* reads without a change */
+	struct cpr_ref refs;   /* endpoints, regions, poll sets, triggers */
+	uint64_t seen_value;   /* value at the last fi_poll, fi_cntr_set or fi_cntr_add */
 	uint64_t seen_errors;
 	uint64_t read_value; /* value at the last read or wait that the user made */
 	uint64_t read_errors;

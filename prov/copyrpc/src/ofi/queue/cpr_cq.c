@@ -3,17 +3,16 @@
 #include "ofi/queue/cpr_cq.h"
 
 #include <rdma/fi_errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_fabric.h"
 #include "ofi/base/cpr_fid.h"
+#include "ofi/queue/cpr_idle.h"
 #include "ofi/queue/cpr_strerror.h"
 #include "ofi/queue/cpr_waitset.h"
 #include "util/bits.h"
-#include "util/clock.h"
 #include "util/log.h"
 
 #define CPR_CQ_SIZE_MAX 65536u /* limit of the first allocation: the queue grows anyway */
@@ -93,35 +92,6 @@ static ssize_t cpr_cq_empty(const struct core_cq *q)
 	return q->ring[q->head & q->mask].err ? -FI_EAVAIL : 0;
 }
 
-/* Yields the processor and notes how long that took. */
-static void cpr_cq_yield(struct cpr_cq *cq)
-{
-	uint64_t start_ns = util_clock_ns(), ns;
-	struct cpr_pdom *pdom;
-
-	sched_yield();
-	ns = util_clock_ns() - start_ns;
-	pdom = cpr_member_lock(&cq->member);
-	cpr_yield_took(&cq->idle, ns);
-	cpr_pdom_unlock(pdom);
-}
-
-/*
- * Unlocks. Makes progress for others and yields the processor, as due after this number of empty
- * reads.
- */
-static __attribute__((noinline)) void cpr_cq_idle_cold(struct cpr_cq *cq, struct cpr_pdom *pdom)
-{
-	bool helps = cq->idle.reads % CPR_PDOM_IDLE_READS == 0;
-	bool yields = cq->idle.reads % cq->idle.step == 0;
-
-	cpr_pdom_unlock(pdom);
-	if (helps)
-		cpr_pdom_progress_others(cq->domain, pdom);
-	if (yields)
-		cpr_cq_yield(cq);
-}
-
 /*
  * Ends a read that found nothing. After many in a row, makes progress for others and yields the
  * processor.
@@ -132,7 +102,7 @@ static __attribute__((noinline)) ssize_t cpr_cq_read_nothing(struct cpr_cq *cq,
 	ssize_t ret = cpr_cq_empty(&cq->core);
 
 	if (UTIL_UNLIKELY(cpr_yield_is_due(&cq->idle)))
-		cpr_cq_idle_cold(cq, pdom);
+		cpr_idle_unlock(&cq->member, cq->domain, pdom, &cq->idle);
 	else
 		cpr_pdom_unlock(pdom);
 	return ret;

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Rest of a read that found nothing. Used by cpr_cq and cpr_cntr, whose readers often poll in a
+ * loop: other progress domains need progress meanwhile, and the peer may need the processor.
+ */
+#ifndef OFI_QUEUE_CPR_IDLE_H
+#define OFI_QUEUE_CPR_IDLE_H
+
+#include "ofi/base/cpr_domain.h"
+#include "ofi/queue/cpr_yield.h"
+
+/**
+ * Unlocks `pdom`, that of `member`, after cpr_yield_is_due returned true. Makes progress for others
+ * and yields the processor, each if it is due after this number of reads, and notes how long the
+ * yield took.
+ */
+void cpr_idle_unlock(struct cpr_member *member, struct cpr_domain *domain, struct cpr_pdom *pdom,
+		     struct cpr_yield *idle);
+
+#endif
