@@ -133,6 +133,20 @@ static bool sleeps(struct dev_dgram *dg, struct pollfd *pfd)
 	return false;
 }
 
+/*
+ * Returns true if the disarmed endpoint stays quiet. The device may still raise one event for an
+ * arm that found an arrival.
+ */
+static bool stays_disarmed(struct dev_dgram *dg, struct pollfd *pfd)
+{
+	for (int woken = 0; woken < 2; woken++) {
+		vb_ud_disarm(dg);
+		if (!poll(pfd, 1, 50))
+			return true;
+	}
+	return false;
+}
+
 Test(vb_ud, an_idle_endpoint_sleeps_and_an_arrival_wakes_it)
 {
 	struct dev_dgram_out out;
@@ -147,8 +161,7 @@ Test(vb_ud, an_idle_endpoint_sleeps_and_an_arrival_wakes_it)
 		cr_assert_eq(vb_ud_send(ud_pair[0], &out, 1), 1);
 		cr_assert_eq(poll(&pfd, 1, PAIR_PATIENCE_S * 1000), 1);
 		cr_assert_eq(vb_ud_arm(ud_pair[1]), -FI_EAGAIN, "an arrival is pending");
-		vb_ud_disarm(ud_pair[1]);
-		cr_assert_eq(poll(&pfd, 1, 0), 0, "disarmed");
+		cr_assert(stays_disarmed(ud_pair[1], &pfd));
 		ud_pair_await(1, &in, 1);
 		vb_ud_release(ud_pair[1], in.slot);
 	}
