@@ -24,6 +24,7 @@
 #include "util/bits.h"
 #include "util/cache.h"
 #include "util/list.h"
+#include "util/switches.h"
 
 struct core_dom;
 
@@ -71,7 +72,8 @@ struct core_dom {
 	struct core_dom *merged_next; /* ring of merged domains; itself: none */
 	struct core_work merged_work; /* if merged: always in `work`, does not prevent sleep */
 	struct core_limits limits;
-	size_t unexpected_used; /* heap bytes of unexpected messages */
+	struct util_switches switches; /* counted by messages that the protocol selector sends */
+	size_t unexpected_used;        /* heap bytes of unexpected messages */
 	bool unexpected_warned;
 	struct util_cache cache; /* for bytes of unexpected messages */
 	/* regions that peers may access: own_mrs, or another domain's */

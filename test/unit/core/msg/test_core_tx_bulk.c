@@ -252,6 +252,16 @@ Test(core_tx_bulk, a_stream_is_not_timed)
 	cr_expect_eq(times()[CORE_TX_PARTS].cnt, 0);
 }
 
+/** Where processes share a processor, no message that fits is fetched, and none is timed. */
+Test(core_tx_bulk, on_a_shared_processor_messages_are_pipelined)
+{
+	nodes[0].dom.switches = (struct util_switches){ .events = 1, .shared = true };
+	for (unsigned i = 0; i < 2 * CORE_TX_SELECTOR_FIRST; i++)
+		cr_expect_not(send_awaited(i % 2 ? RNDV_MIN : CORE_TX_PIPELINED_MAX));
+	cr_expect_eq(times()[CORE_TX_PARTS].cnt, 0);
+	cr_expect(send_awaited(CORE_TX_PIPELINED_MAX + 1));
+}
+
 Test(core_tx_bulk, an_exposure_ends_when_the_peer_dies)
 {
 	send_it(LEN, 0);

@@ -171,6 +171,22 @@ Test(shm_share, a_get_is_not_offered_to_a_peer_that_has_bytes_to_get)
 	far_stop();
 }
 
+/* The sender may wait for the processor on which this end would wait for the sender. */
+Test(shm_share, a_get_is_not_offered_on_a_shared_processor)
+{
+	struct shm_link *link;
+
+	far_start(FAR_POLLS);
+	link = (struct shm_link *)far.transport.link;
+	far.dev->switches = (struct util_switches){ .events = 1, .shared = true };
+	far_get_checked(0, 256 << 10);
+	cr_expect_eq(link->share.gen, 0);
+	far.dev->switches.shared = false;
+	far_get_checked(0, 256 << 10);
+	cr_expect_eq(link->share.gen, 1);
+	far_stop();
+}
+
 /* The peer of another link writes whenever its last batch was received. */
 Test(shm_share, a_stream_of_others_does_not_starve_a_get)
 {

@@ -17,7 +17,7 @@ bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags)
 	return len > core_peer_eager_max(peer) || (flags & FI_DELIVERY_COMPLETE);
 }
 
-/** Returns true if the protocol selector decides: the peer's get is a copy by the kernel. */
+/** Returns true if the peer's get would be a copy by the kernel, and the ring may be faster. */
 static bool core_tx_is_selectable(const struct core_peer *peer, const struct core_tx_req *req)
 {
 	return !(req->flags & FI_DELIVERY_COMPLETE) && req->iov_cnt == 1 &&
@@ -190,6 +190,16 @@ static int core_tx_start_selected(struct core_tx_req *req)
 	return ret;
 }
 
+/**
+ * Starts a message of a process that shares its processor. A rendezvous waits for two ends that
+ * take turns there, and its times are those of the scheduler.
+ */
+static int core_tx_start_shared(struct core_tx_req *req)
+{
+	return req->len <= CORE_TX_PIPELINED_MAX ? core_tx_start_pipelined(req)
+						 : core_tx_start_rndv(req);
+}
+
 int core_tx_bulk_start(struct core_tx_req *req)
 {
 	struct core_peer *peer = req->op.peer;
@@ -198,7 +208,8 @@ int core_tx_bulk_start(struct core_tx_req *req)
 	if (req->len <= core_peer_eager_max(peer))
 		return core_tx_start_deliver(req);
 	if (core_tx_is_selectable(peer, req))
-		return core_tx_start_selected(req);
+		return util_switches_event(&peer->ep->dom->switches) ? core_tx_start_shared(req)
+								     : core_tx_start_selected(req);
 	return core_tx_should_rndv(peer, req) ? core_tx_start_rndv(req)
 					      : core_tx_start_pipelined(req);
 }

@@ -7,6 +7,9 @@
  *   rendezvous  RNDV call with the address; ends with the reply after the receiver's get. A reply
  *               WIRE_STATUS_PULL requests CONT frames instead, the last of them as a call.
  * CONT frames of several messages to one peer may interleave; the first frames are in order.
+ *
+ * Where the kernel copies for the peer's get, the protocol selector decides (core_tx_selector.h).
+ * A process that shares its processor (util/switches.h) pipelines up to CORE_TX_PIPELINED_MAX.
  */
 #ifndef CORE_MSG_CORE_TX_BULK_H
 #define CORE_MSG_CORE_TX_BULK_H
@@ -15,7 +18,7 @@
 #include "core/core_peer.h"
 #include "core/msg/core_req.h"
 
-/** Longest pipelined message where nothing is measured; longer ones use rendezvous. */
+/** Longest pipelined message where no time is known; longer ones use rendezvous. */
 #define CORE_TX_PIPELINED_MAX (64u << 10)
 /** Shortest message whose protocol is selected by measurement (core_tx_selector.h). */
 #define CORE_TX_SELECTED_MIN 1024u

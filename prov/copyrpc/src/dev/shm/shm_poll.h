@@ -33,6 +33,7 @@
 #include "util/idmap.h"
 #include "util/list.h"
 #include "util/pool.h"
+#include "util/switches.h"
 
 /** Active link and its next word. Dense, so that an idle poll touches nothing else. */
 struct shm_slot {
@@ -67,6 +68,7 @@ struct shm_dev {
 	struct util_list unsettled;
 	struct util_list exposed;              /* shm_link.exposed_link */
 	struct util_list pending;              /* shm_share.link */
+	struct util_switches switches;         /* counted by rounds that could be offered */
 	struct shm_link *links[SHM_LINKS_MAX]; /* attached links */
 	uint32_t act_cap;
 	uint32_t attached_cnt;

@@ -203,7 +203,8 @@ static uint64_t shm_share_collect(struct shm_share *s)
 /**
  * Returns true if the sender may copy parts of a round. A get of several buffers is not offered: an
  * offer has one range per get. Nor is one from a peer that has bytes of this end to get: each then
- * has a copy of its own to make, and to share both is slower.
+ * has a copy of its own to make, and to share both is slower. Nor is any where this process shares
+ * its processor: the sender may wait for it.
  */
 static bool shm_share_may_offer(struct shm_link *link)
 {
@@ -212,7 +213,7 @@ static bool shm_share_may_offer(struct shm_link *link)
 	return s->round.parts > 1 && s->gets[0]->iov_cnt == 1 &&
 	       s->at + s->round.of[0].len <= s->gets[0]->iov[0].iov_len &&
 	       (link->base.caps & DEV_CAP_PUT) && util_list_is_empty(&link->exposures) &&
-	       shm_offer_is_settled(link);
+	       shm_offer_is_settled(link) && !util_switches_event(&link->dev->switches);
 }
 
 /** Starts the collected round with its first part. */
