@@ -35,13 +35,14 @@ static uint64_t cpr_cntr_read(struct fid_cntr *fid)
 
 	if (!cpr_cntr_may_skip_progress(cntr))
 		cpr_pdom_progress(pdom);
+	if (cntr->core.value == cntr->read_value && UTIL_UNLIKELY(cpr_yield_is_due(&cntr->idle))) {
+		pdom = cpr_idle(&cntr->member, cntr->domain, pdom, &cntr->idle);
+		cpr_pdom_progress(pdom);
+	}
 	value = cntr->core.value;
 	if (value != cntr->read_value) {
 		cntr->read_value = value;
 		cntr->idle.reads = 0;
-	} else if (UTIL_UNLIKELY(cpr_yield_is_due(&cntr->idle))) {
-		cpr_idle_unlock(&cntr->member, cntr->domain, pdom, &cntr->idle);
-		return value;
 	}
 	cpr_pdom_unlock(pdom);
 	return value;

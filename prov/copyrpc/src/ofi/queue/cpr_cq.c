@@ -92,19 +92,13 @@ static ssize_t cpr_cq_empty(const struct core_cq *q)
 	return q->ring[q->head & q->mask].err ? -FI_EAVAIL : 0;
 }
 
-/*
- * Ends a read that found nothing. After many in a row, makes progress for others and yields the
- * processor.
- */
+/* Ends a read that found nothing. */
 static __attribute__((noinline)) ssize_t cpr_cq_read_nothing(struct cpr_cq *cq,
 							     struct cpr_pdom *pdom)
 {
 	ssize_t ret = cpr_cq_empty(&cq->core);
 
-	if (UTIL_UNLIKELY(cpr_yield_is_due(&cq->idle)))
-		cpr_idle_unlock(&cq->member, cq->domain, pdom, &cq->idle);
-	else
-		cpr_pdom_unlock(pdom);
+	cpr_pdom_unlock(pdom);
 	return ret;
 }
 
@@ -114,12 +108,19 @@ UTIL_INLINE ssize_t cpr_cq_read(struct fid_cq *fid, void *buf, size_t count, fi_
 	struct cpr_cq *cq = cpr_cq_of(fid);
 	struct cpr_pdom *pdom = cpr_member_lock(&cq->member);
 	struct core_cq *q = &cq->core;
+	bool idled = false;
 	ssize_t ret;
 
-	cpr_pdom_progress(pdom);
-	ret = cpr_cq_take(q, buf, count, src, entry_len);
-	if (UTIL_UNLIKELY(!ret))
-		return cpr_cq_read_nothing(cq, pdom);
+	for (;;) {
+		cpr_pdom_progress(pdom);
+		ret = cpr_cq_take(q, buf, count, src, entry_len);
+		if (UTIL_LIKELY(ret))
+			break;
+		if (idled || UTIL_LIKELY(!cpr_yield_is_due(&cq->idle)))
+			return cpr_cq_read_nothing(cq, pdom);
+		pdom = cpr_idle(&cq->member, cq->domain, pdom, &cq->idle);
+		idled = true;
+	}
 	cq->idle.reads = 0;
 	cpr_pdom_unlock(pdom);
 	return ret;

@@ -6,28 +6,29 @@
 
 #include "util/clock.h"
 
-/* Yields the processor and notes how long that took. */
-static void cpr_idle_yield(struct cpr_member *member, struct cpr_yield *idle)
+/* Yields the processor. Returns how long that took, in nanoseconds. */
+static uint64_t cpr_idle_yield(void)
 {
-	uint64_t start_ns = util_clock_ns(), ns;
-	struct cpr_pdom *pdom;
+	uint64_t start_ns = util_clock_ns();
 
 	sched_yield();
-	ns = util_clock_ns() - start_ns;
-	pdom = cpr_member_lock(member);
-	cpr_yield_took(idle, ns);
-	cpr_pdom_unlock(pdom);
+	return util_clock_ns() - start_ns;
 }
 
-void cpr_idle_unlock(struct cpr_member *member, struct cpr_domain *domain, struct cpr_pdom *pdom,
-		     struct cpr_yield *idle)
+struct cpr_pdom *cpr_idle(struct cpr_member *member, struct cpr_domain *domain,
+			  struct cpr_pdom *pdom, struct cpr_yield *idle)
 {
 	bool helps = idle->reads % CPR_PDOM_IDLE_READS == 0;
 	bool yields = idle->reads % idle->step == 0;
+	uint64_t ns = 0;
 
 	cpr_pdom_unlock(pdom);
 	if (helps)
 		cpr_pdom_progress_others(domain, pdom);
 	if (yields)
-		cpr_idle_yield(member, idle);
+		ns = cpr_idle_yield();
+	pdom = cpr_member_lock(member);
+	if (yields)
+		cpr_yield_took(idle, ns);
+	return pdom;
 }

@@ -12,9 +12,11 @@
 /**
  * Unlocks `pdom`, that of `member`, after cpr_yield_is_due returned true. Makes progress for others
  * and yields the processor, each if it is due after this number of reads, and notes how long the
- * yield took.
+ * yield took. Returns the progress domain of `member`, locked. The caller makes progress and looks
+ * once more: the peer may have run meanwhile, and an application that yields by itself after an
+ * empty read would give it the processor a second time.
  */
-void cpr_idle_unlock(struct cpr_member *member, struct cpr_domain *domain, struct cpr_pdom *pdom,
-		     struct cpr_yield *idle);
+struct cpr_pdom *cpr_idle(struct cpr_member *member, struct cpr_domain *domain,
+			  struct cpr_pdom *pdom, struct cpr_yield *idle);
 
 #endif
