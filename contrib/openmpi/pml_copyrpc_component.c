@@ -82,6 +82,7 @@ static int component_fini(void)
 	if (pml.enabled)
 		opal_progress_unregister(pml_progress);
 	pml.enabled = false;
+	pml_wait_restore();
 	pml_fabric_close();
 	return OMPI_SUCCESS;
 }
@@ -108,6 +109,7 @@ static int module_enable(bool enable)
 	if (!enable)
 		return OMPI_SUCCESS;
 	pml.enabled = true;
+	pml_wait_replace();
 	return pml_request_lists_init();
 }
 

@@ -190,7 +190,9 @@ int pml_request_wait(struct pml_request *req, ompi_status_public_t *status)
 	struct ompi_request_t *r = pml_request_ompi(req);
 	int error;
 
-	if (!pml.threads)
+	if (OPAL_UNLIKELY(pml.threads))
+		pml_wait_poll(r);
+	else
 		for (int i = 0; i < 64 && !REQUEST_COMPLETE(r); i++)
 			pml_progress();
 	ompi_request_wait_completion(r);

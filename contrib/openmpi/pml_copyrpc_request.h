@@ -83,6 +83,11 @@ void pml_request_fail(struct pml_request *req, int mpi_error);
 int pml_request_errno(ssize_t rc, const char *what);
 int pml_request_wait(struct pml_request *req, ompi_status_public_t *status);
 
+/* pml_copyrpc_wait.c */
+void pml_wait_poll(struct ompi_request_t *r);
+void pml_wait_replace(void);
+void pml_wait_restore(void);
+
 /* pml_copyrpc_send.c */
 int pml_send_internal(struct pml_request *req);
 int pml_send_start(struct pml_request *req);

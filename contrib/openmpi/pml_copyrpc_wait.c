@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Waits of processes with MPI_THREAD_MULTIPLE.
+ *
+ * Open MPI lets one waiting thread of a process make progress. The others sleep until the
+ * thread that ends their request wakes them. Where threads share a processor, the thread that was woken takes it
+ * from its waker, and spins until the end of its time slice because the waker has not left the
+ * wait object (WAIT_SYNC_RELEASE). So each thread polls here, and yields when it finds nothing.
+ *
+ * MPI_Wait and its relatives call through a table of Open MPI (ompi_request_functions), whose
+ * entries are replaced from the selection of this component to its end. Each polls until Open MPI's
+ * own function, which it calls then, has no reason to sleep, or until polling has found nothing for
+ * milliseconds: a long wait is Open MPI's, so that threads that compute keep the processors.
+ */
+#include <sched.h>
+
+#include "pml_copyrpc_request.h"
+
+/* Empty polls between yields: 2 us. */
+#define PML_WAIT_POLLS 16u
+/* Yields in a row before Open MPI waits: 2 ms on a processor of its own. */
+#define PML_WAIT_YIELDS 1000u
+
+static ompi_request_fns_t own; /* Open MPI's functions; valid while replaced */
+static bool replaced;
+
+/* Makes progress. `idle` counts polls in a row that found nothing. Returns false after many. */
+static bool wait_poll(unsigned *idle)
+{
+	if (pml_progress() > 0)
+		*idle = 0;
+	else if (++*idle % PML_WAIT_POLLS == 0) {
+		opal_progress(); /* for requests of others: files, collectives */
+		sched_yield();
+	}
+	return *idle < PML_WAIT_POLLS * PML_WAIT_YIELDS;
+}
+
+/** Polls until a request is complete, or for long. Called by processes with several threads. */
+void pml_wait_poll(ompi_request_t *r)
+{
+	unsigned idle = 0;
+
+	while (!REQUEST_COMPLETE(r) && wait_poll(&idle))
+		;
+}
+
+/* Returns true if waiting for one of these requests is over: one has ended, or none is active. */
+static bool wait_any_is_over(size_t cnt, ompi_request_t **requests)
+{
+	bool active = false;
+
+	for (size_t i = 0; i < cnt; i++) {
+		if (requests[i]->req_state == OMPI_REQUEST_INACTIVE)
+			continue;
+		if (REQUEST_COMPLETE(requests[i]))
+			return true;
+		active = true;
+	}
+	return !active;
+}
+
+static void wait_any_poll(size_t cnt, ompi_request_t **requests)
+{
+	unsigned idle = 0;
+
+	while (!wait_any_is_over(cnt, requests) && wait_poll(&idle))
+		;
+}
+
+static int wait_one(ompi_request_t **request, ompi_status_public_t *status)
+{
+	pml_wait_poll(*request);
+	return own.req_wait(request, status);
+}
+
+static int wait_all(size_t cnt, ompi_request_t **requests, ompi_status_public_t *statuses)
+{
+	for (size_t i = 0; i < cnt; i++)
+		pml_wait_poll(requests[i]);
+	return own.req_wait_all(cnt, requests, statuses);
+}
+
+static int wait_any(size_t cnt, ompi_request_t **requests, int *idx, ompi_status_public_t *status)
+{
+	wait_any_poll(cnt, requests);
+	return own.req_wait_any(cnt, requests, idx, status);
+}
+
+static int wait_some(size_t cnt, ompi_request_t **requests, int *done_cnt, int *indices,
+		     ompi_status_public_t *statuses)
+{
+	wait_any_poll(cnt, requests);
+	return own.req_wait_some(cnt, requests, done_cnt, indices, statuses);
+}
+
+/** Replaces Open MPI's waits, in a process with several threads. */
+void pml_wait_replace(void)
+{
+	if (!pml.threads || replaced)
+		return;
+	own = ompi_request_functions;
+	ompi_request_functions.req_wait = wait_one;
+	ompi_request_functions.req_wait_all = wait_all;
+	ompi_request_functions.req_wait_any = wait_any;
+	ompi_request_functions.req_wait_some = wait_some;
+	replaced = true;
+}
+
+/** Gives Open MPI its waits back. */
+void pml_wait_restore(void)
+{
+	if (replaced)
+		ompi_request_functions = own;
+	replaced = false;
+}
