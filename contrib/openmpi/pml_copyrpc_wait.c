@@ -2,10 +2,10 @@
 /*
  * Waits of processes with MPI_THREAD_MULTIPLE.
  *
- * Open MPI lets one waiting thread of a process make progress. The others sleep until the
- * thread that ends their request wakes them. Where threads share a processor, the thread that was woken takes it
- * from its waker, and spins until the end of its time slice because the waker has not left the
- * wait object (WAIT_SYNC_RELEASE). So each thread polls here, and yields when it finds nothing.
+ * Open MPI lets one waiting thread of a process make progress. The others sleep until the thread
+ * that ends their request wakes them. Where threads share a processor, the thread that was woken
+ * takes it from its waker, and spins until the end of its time slice because the waker has not left
+ * the wait object (WAIT_SYNC_RELEASE). So each thread polls here, and yields when it finds nothing.
  *
  * MPI_Wait and its relatives call through a table of Open MPI (ompi_request_functions), whose
  * entries are replaced from the selection of this component to its end. Each polls until Open MPI's
