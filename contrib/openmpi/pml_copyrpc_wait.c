@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Waits of processes with MPI_THREAD_MULTIPLE.
+ * Waits of processes with MPI_THREAD_MULTIPLE, and tests of several requests.
  *
  * Open MPI lets one waiting thread of a process make progress. The others sleep until the thread
  * that ends their request wakes them. Where threads share a processor, the thread that was woken
@@ -11,6 +11,10 @@
  * entries are replaced from the selection of this component to its end. Each polls until Open MPI's
  * own function, which it calls then, has no reason to sleep, or until polling has found nothing for
  * milliseconds: a long wait is Open MPI's, so that threads that compute keep the processors.
+ *
+ * MPI_Testall, MPI_Testany and MPI_Testsome of Open MPI look before they make progress, and miss a
+ * short send whose completion is in the queue. Programs expect such sends to be complete at once.
+ * So progress comes first here.
  */
 #include <sched.h>
 
@@ -94,20 +98,61 @@ static int wait_some(size_t cnt, ompi_request_t **requests, int *done_cnt, int *
 	return own.req_wait_some(cnt, requests, done_cnt, indices, statuses);
 }
 
-/** Replaces Open MPI's waits, in a process with several threads. */
-void pml_wait_replace(void)
+/* Makes progress if one of these requests is not complete. */
+static void test_poll(size_t cnt, ompi_request_t **requests)
 {
-	if (!pml.threads || replaced)
-		return;
-	own = ompi_request_functions;
+	for (size_t i = 0; i < cnt; i++) {
+		if (!REQUEST_COMPLETE(requests[i])) {
+			(void)pml_progress();
+			return;
+		}
+	}
+}
+
+static int test_all(size_t cnt, ompi_request_t **requests, int *done,
+		    ompi_status_public_t *statuses)
+{
+	test_poll(cnt, requests);
+	return own.req_test_all(cnt, requests, done, statuses);
+}
+
+static int test_any(size_t cnt, ompi_request_t **requests, int *idx, int *done,
+		    ompi_status_public_t *status)
+{
+	test_poll(cnt, requests);
+	return own.req_test_any(cnt, requests, idx, done, status);
+}
+
+static int test_some(size_t cnt, ompi_request_t **requests, int *done_cnt, int *indices,
+		     ompi_status_public_t *statuses)
+{
+	test_poll(cnt, requests);
+	return own.req_test_some(cnt, requests, done_cnt, indices, statuses);
+}
+
+static void replace_waits(void)
+{
 	ompi_request_functions.req_wait = wait_one;
 	ompi_request_functions.req_wait_all = wait_all;
 	ompi_request_functions.req_wait_any = wait_any;
 	ompi_request_functions.req_wait_some = wait_some;
+}
+
+/** Replaces Open MPI's tests of several requests and, with several threads, its waits. */
+void pml_wait_replace(void)
+{
+	if (replaced)
+		return;
+	own = ompi_request_functions;
+	ompi_request_functions.req_test_all = test_all;
+	ompi_request_functions.req_test_any = test_any;
+	ompi_request_functions.req_test_some = test_some;
+	if (pml.threads)
+		replace_waits();
 	replaced = true;
 }
 
-/** Gives Open MPI its waits back. */
+/** Gives Open MPI its functions back. */
 void pml_wait_restore(void)
 {
 	if (replaced)

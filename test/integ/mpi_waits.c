@@ -7,6 +7,8 @@
  * arrays hold a null request and an inactive persistent one too. Another request is ended by a
  * thread that makes no MPI progress, and one is a nonblocking collective.
  *
+ * Short sends to this process are complete at the first MPI_Testall.
+ *
  * usage: mpi_waits [rounds]
  */
 #include <pthread.h>
@@ -164,6 +166,21 @@ static void *run_side(void *arg)
 	return NULL;
 }
 
+static void run_tests(void)
+{
+	MPI_Request reqs[MSGS];
+	int out = 1, in[MSGS], done;
+
+	for (int i = 0; i < MSGS; i++)
+		MPI_Isend(&out, 1, MPI_INT, 0, i, MPI_COMM_SELF, &reqs[i]);
+	MPI_Testall(MSGS, reqs, &done, MPI_STATUSES_IGNORE);
+	INTEG_CHECK(done, "short sends are not complete");
+	for (int i = 0; i < MSGS; i++)
+		MPI_Irecv(&in[i], 1, MPI_INT, 0, i, MPI_COMM_SELF, &reqs[i]);
+	MPI_Testall(MSGS, reqs, &done, MPI_STATUSES_IGNORE);
+	INTEG_CHECK(done, "messages that are here are not received");
+}
+
 static void run_sides(void)
 {
 	struct side sides[THREADS];
@@ -190,6 +207,7 @@ int main(int argc, char **argv)
 	INTEG_CHECK(integ_size() % 2 == 0, "%d ranks, needs an even number", integ_size());
 	if (argc > 1)
 		rounds = atol(argv[1]);
+	run_tests();
 	run_sides();
 	integ_done("mpi_waits");
 	MPI_Finalize();
