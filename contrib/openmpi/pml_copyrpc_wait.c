@@ -20,7 +20,7 @@
 
 #include "pml_copyrpc_request.h"
 
-/* Empty polls between yields: 2 us. */
+/* Polls between calls of opal_progress, and empty ones between yields: 2 us. */
 #define PML_WAIT_POLLS 16u
 /* Yields in a row before Open MPI waits: 2 ms on a processor of its own. */
 #define PML_WAIT_YIELDS 1000u
@@ -28,24 +28,29 @@
 static ompi_request_fns_t own; /* Open MPI's functions; valid while replaced */
 static bool replaced;
 
-/* Makes progress. `idle` counts polls in a row that found nothing. Returns false after many. */
-static bool wait_poll(unsigned *idle)
+struct wait {
+	unsigned polls;
+	unsigned idle; /* polls in a row that found nothing */
+};
+
+/* Makes progress. Returns false after many polls in a row that found nothing. */
+static bool wait_poll(struct wait *wait)
 {
-	if (pml_progress() > 0)
-		*idle = 0;
-	else if (++*idle % PML_WAIT_POLLS == 0) {
+	if (++wait->polls % PML_WAIT_POLLS == 0)
 		opal_progress(); /* for requests of others: files, collectives */
+	if (pml_progress() > 0)
+		wait->idle = 0;
+	else if (++wait->idle % PML_WAIT_POLLS == 0)
 		sched_yield();
-	}
-	return *idle < PML_WAIT_POLLS * PML_WAIT_YIELDS;
+	return wait->idle < PML_WAIT_POLLS * PML_WAIT_YIELDS;
 }
 
 /** Polls until a request is complete, or for long. Called by processes with several threads. */
 void pml_wait_poll(ompi_request_t *r)
 {
-	unsigned idle = 0;
+	struct wait wait = { .polls = 0 };
 
-	while (!REQUEST_COMPLETE(r) && wait_poll(&idle))
+	while (!REQUEST_COMPLETE(r) && wait_poll(&wait))
 		;
 }
 
@@ -66,9 +71,9 @@ static bool wait_any_is_over(size_t cnt, ompi_request_t **requests)
 
 static void wait_any_poll(size_t cnt, ompi_request_t **requests)
 {
-	unsigned idle = 0;
+	struct wait wait = { .polls = 0 };
 
-	while (!wait_any_is_over(cnt, requests) && wait_poll(&idle))
+	while (!wait_any_is_over(cnt, requests) && wait_poll(&wait))
 		;
 }
 
