@@ -191,7 +191,7 @@ int pml_request_wait(struct pml_request *req, ompi_status_public_t *status)
 	int error;
 
 	if (OPAL_UNLIKELY(pml.threads))
-		pml_wait_poll(r);
+		(void)pml_wait_poll(r);
 	else
 		for (int i = 0; i < 64 && !REQUEST_COMPLETE(r); i++)
 			pml_progress();

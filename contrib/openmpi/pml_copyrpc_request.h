@@ -84,7 +84,7 @@ int pml_request_errno(ssize_t rc, const char *what);
 int pml_request_wait(struct pml_request *req, ompi_status_public_t *status);
 
 /* pml_copyrpc_wait.c */
-void pml_wait_poll(struct ompi_request_t *r);
+bool pml_wait_poll(struct ompi_request_t *r);
 void pml_wait_replace(void);
 void pml_wait_restore(void);
 

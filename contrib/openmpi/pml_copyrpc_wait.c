@@ -45,13 +45,18 @@ static bool wait_poll(struct wait *wait)
 	return wait->idle < PML_WAIT_POLLS * PML_WAIT_YIELDS;
 }
 
-/** Polls until a request is complete, or for long. Called by processes with several threads. */
-void pml_wait_poll(ompi_request_t *r)
+/**
+ * Polls until a request is complete, or for long. Returns false in the latter case. Called by
+ * processes with several threads.
+ */
+bool pml_wait_poll(ompi_request_t *r)
 {
 	struct wait wait = { .polls = 0 };
 
-	while (!REQUEST_COMPLETE(r) && wait_poll(&wait))
-		;
+	while (!REQUEST_COMPLETE(r))
+		if (!wait_poll(&wait))
+			return false;
+	return true;
 }
 
 /* Returns true if waiting for one of these requests is over: one has ended, or none is active. */
@@ -79,14 +84,14 @@ static void wait_any_poll(size_t cnt, ompi_request_t **requests)
 
 static int wait_one(ompi_request_t **request, ompi_status_public_t *status)
 {
-	pml_wait_poll(*request);
+	(void)pml_wait_poll(*request);
 	return own.req_wait(request, status);
 }
 
 static int wait_all(size_t cnt, ompi_request_t **requests, ompi_status_public_t *statuses)
 {
-	for (size_t i = 0; i < cnt; i++)
-		pml_wait_poll(requests[i]);
+	for (size_t i = 0; i < cnt && pml_wait_poll(requests[i]); i++)
+		;
 	return own.req_wait_all(cnt, requests, statuses);
 }
 

@@ -111,7 +111,7 @@ UTIL_INLINE ssize_t cpr_cq_read(struct fid_cq *fid, void *buf, size_t count, fi_
 	bool idled = false;
 	ssize_t ret;
 
-	for (;;) {
+	for (;;) { /* again if the processor was yielded */
 		cpr_pdom_progress(pdom);
 		ret = cpr_cq_take(q, buf, count, src, entry_len);
 		if (UTIL_LIKELY(ret))
