@@ -153,6 +153,7 @@ void far_get_exposed(struct dev_get *g, size_t cnt)
 {
 	size_t i;
 
+	far.dev->switches = (struct util_switches){ .events = 1, .shared = far.shares_processor };
 	far.desk->cnt = cnt;
 	for (i = 0; i < cnt; i++) {
 		far.desk->addr[i] = g[i].remote_addr;

@@ -33,7 +33,8 @@ struct far {
 	struct transport transport;
 	struct far_desk *desk;
 	enum far_sender sender;
-	uint8_t *src; /* FAR_LEN bytes of the sender */
+	bool shares_processor; /* gets believe that, however busy the machine is */
+	uint8_t *src;          /* FAR_LEN bytes of the sender */
 	uint8_t *dst; /* FAR_LEN bytes of the receiver, and 64 more for each get of a crowd */
 	pid_t pid;
 };

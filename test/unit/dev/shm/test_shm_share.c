@@ -178,10 +178,10 @@ Test(shm_share, a_get_is_not_offered_on_a_shared_processor)
 
 	far_start(FAR_POLLS);
 	link = (struct shm_link *)far.transport.link;
-	far.dev->switches = (struct util_switches){ .events = 1, .shared = true };
+	far.shares_processor = true;
 	far_get_checked(0, 256 << 10);
 	cr_expect_eq(link->share.gen, 0);
-	far.dev->switches.shared = false;
+	far.shares_processor = false;
 	far_get_checked(0, 256 << 10);
 	cr_expect_eq(link->share.gen, 1);
 	far_stop();
