@@ -6,11 +6,15 @@
 
 #include "util/clock.h"
 
-/* Yields the processor. Returns how long that took, in nanoseconds. */
-static uint64_t cpr_idle_yield(void)
+uint64_t cpr_idle_rest(struct cpr_domain *domain, struct cpr_pdom *own, struct cpr_yield seen)
 {
-	uint64_t start_ns = util_clock_ns();
+	uint64_t start_ns;
 
+	if (seen.reads % CPR_PDOM_IDLE_READS == 0)
+		cpr_pdom_progress_others(domain, own);
+	if (seen.reads % seen.step)
+		return 0;
+	start_ns = util_clock_ns();
 	sched_yield();
 	return util_clock_ns() - start_ns;
 }
@@ -18,17 +22,13 @@ static uint64_t cpr_idle_yield(void)
 struct cpr_pdom *cpr_idle(struct cpr_member *member, struct cpr_domain *domain,
 			  struct cpr_pdom *pdom, struct cpr_yield *idle)
 {
-	bool helps = idle->reads % CPR_PDOM_IDLE_READS == 0;
-	bool yields = idle->reads % idle->step == 0;
-	uint64_t ns = 0;
+	struct cpr_yield seen = *idle;
+	uint64_t ns;
 
 	cpr_pdom_unlock(pdom);
-	if (helps)
-		cpr_pdom_progress_others(domain, pdom);
-	if (yields)
-		ns = cpr_idle_yield();
+	ns = cpr_idle_rest(domain, pdom, seen);
 	pdom = cpr_member_lock(member);
-	if (yields)
+	if (ns)
 		cpr_yield_took(idle, ns);
 	return pdom;
 }

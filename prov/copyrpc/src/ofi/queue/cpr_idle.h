@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Rest of a read that found nothing. Used by cpr_cq and cpr_cntr, whose readers often poll in a
- * loop: other progress domains need progress meanwhile, and the peer may need the processor.
+ * Rest of a read that found nothing. Used by cpr_cq, cpr_cntr and cpr_poll, whose readers often
+ * poll in a loop: other progress domains need progress meanwhile, and the peer may need the
+ * processor.
  */
 #ifndef OFI_QUEUE_CPR_IDLE_H
 #define OFI_QUEUE_CPR_IDLE_H
@@ -10,11 +11,17 @@
 #include "ofi/queue/cpr_yield.h"
 
 /**
- * Unlocks `pdom`, that of `member`, after cpr_yield_is_due returned true. Makes progress for others
- * and yields the processor, each if it is due after this number of reads, and notes how long the
- * yield took. Returns the progress domain of `member`, locked. The caller makes progress and looks
- * once more: the peer may have run meanwhile, and an application that yields by itself after an
- * empty read would give it the processor a second time.
+ * Makes progress for progress domains other than `own` and yields the processor, each if it is due
+ * after seen.reads empty reads. Nothing is locked. Returns how long the yield took in nanoseconds,
+ * for cpr_yield_took, or 0 without one.
+ */
+uint64_t cpr_idle_rest(struct cpr_domain *domain, struct cpr_pdom *own, struct cpr_yield seen);
+
+/**
+ * Unlocks `pdom`, that of `member`, after cpr_yield_is_due returned true, and rests. Returns the
+ * progress domain of `member`, locked. The caller makes progress and looks once more: the peer may
+ * have run meanwhile, and an application that yields by itself after an empty read would give it
+ * the processor a second time.
  */
 struct cpr_pdom *cpr_idle(struct cpr_member *member, struct cpr_domain *domain,
 			  struct cpr_pdom *pdom, struct cpr_yield *idle);

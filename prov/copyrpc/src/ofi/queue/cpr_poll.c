@@ -10,14 +10,15 @@
 #include "ofi/base/cpr_fid.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_cq.h"
+#include "ofi/queue/cpr_idle.h"
 #include "util/list.h"
 
 struct cpr_poll {
 	struct fid_poll fid;
 	struct cpr_domain *domain;
-	pthread_mutex_t lock;     /* guards members */
+	pthread_mutex_t lock;     /* guards the rest */
 	struct util_list members; /* cpr_poll_member.link */
-	uint32_t idle_polls;      /* polls in a row that found nothing */
+	struct cpr_yield idle;    /* polls that found nothing */
 };
 
 struct cpr_poll_member {
@@ -58,13 +59,26 @@ static bool cpr_poll_look(struct fid *member, struct cpr_pdom **last)
 	return found;
 }
 
+/* Ends a poll that found nothing, after many in a row. */
+static void cpr_poll_rest(struct cpr_poll *poll, struct cpr_pdom *own, struct cpr_yield seen)
+{
+	uint64_t ns = cpr_idle_rest(poll->domain, own, seen);
+
+	if (!ns)
+		return;
+	pthread_mutex_lock(&poll->lock);
+	cpr_yield_took(&poll->idle, ns);
+	pthread_mutex_unlock(&poll->lock);
+}
+
 static int cpr_poll_poll(struct fid_poll *fid, void **context, int count)
 {
 	struct cpr_poll *poll = cpr_poll_of(fid);
 	struct cpr_pdom *last = NULL;
 	struct util_list *it, *tmp;
+	struct cpr_yield seen;
 	int found = 0;
-	bool help_others;
+	bool rests;
 
 	pthread_mutex_lock(&poll->lock);
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &poll->members) {
@@ -73,11 +87,13 @@ static int cpr_poll_poll(struct fid_poll *fid, void **context, int count)
 		if (found < count && cpr_poll_look(member, &last))
 			context[found++] = member->context;
 	}
-	poll->idle_polls = found ? 0 : poll->idle_polls + 1;
-	help_others = !found && poll->idle_polls % CPR_PDOM_IDLE_READS == 0;
+	if (found)
+		poll->idle.reads = 0;
+	rests = !found && cpr_yield_is_due(&poll->idle);
+	seen = poll->idle;
 	pthread_mutex_unlock(&poll->lock);
-	if (help_others)
-		cpr_pdom_progress_others(poll->domain, last);
+	if (rests)
+		cpr_poll_rest(poll, last, seen);
 	return found;
 }
 
@@ -178,6 +194,7 @@ int cpr_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct f
 		return -FI_ENOMEM;
 	poll->fid.ops = &cpr_poll_ops;
 	util_list_init(&poll->members);
+	cpr_yield_init(&poll->idle);
 	pthread_mutex_init(&poll->lock, NULL);
 	poll->domain = cpr_domain_of(domain);
 	cpr_ref_get(&poll->domain->refs);

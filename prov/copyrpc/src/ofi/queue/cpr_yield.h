@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How often a thread that reads an empty queue in a loop yields the processor. Used by cpr_cq
- * and cpr_cntr, through cpr_idle.
+ * How often a thread that reads an empty queue in a loop yields the processor. Used by cpr_cq,
+ * cpr_cntr and cpr_poll, through cpr_idle.
  *
  * On a processor of its own a yield returns at once and is worth nothing. If the peer shares the
  * processor, each empty read delays the peer: over sockets a read is a system call, and a thousand
