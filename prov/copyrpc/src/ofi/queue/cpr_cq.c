@@ -40,8 +40,8 @@ UTIL_INLINE void cpr_cq_copy_word(uint8_t *dst, const cpr_cq_word *src, size_t i
 
 /*
  * Copies an entry word by word, as core_cq_write stores it: a wider load of words just written
- * would wait until the stores have left the store buffer. `len`, a constant, is that of a format:
- * 1, 3, 5 or 6 words.
+ * would wait until the stores have left the store buffer. `len`, a constant where it matters, is
+ * that of a format: 1, 3, 5 or 6 words.
  */
 UTIL_INLINE void cpr_cq_copy(uint8_t *dst, const struct fi_cq_tagged_entry *entry, size_t len)
 {
@@ -92,12 +92,26 @@ static ssize_t cpr_cq_empty(const struct core_cq *q)
 	return q->ring[q->head & q->mask].err ? -FI_EAVAIL : 0;
 }
 
-/* Ends a read that found nothing. */
+/*
+ * Ends a read that found nothing. After many in a row, makes progress for others, yields the
+ * processor and looks once more.
+ */
 static __attribute__((noinline)) ssize_t cpr_cq_read_nothing(struct cpr_cq *cq,
-							     struct cpr_pdom *pdom)
+							     struct cpr_pdom *pdom, void *buf,
+							     size_t count, fi_addr_t *src,
+							     size_t entry_len)
 {
-	ssize_t ret = cpr_cq_empty(&cq->core);
+	ssize_t ret = 0;
 
+	if (UTIL_UNLIKELY(cpr_yield_is_due(&cq->idle))) {
+		pdom = cpr_idle(&cq->member, cq->domain, pdom, &cq->idle);
+		cpr_pdom_progress(pdom);
+		ret = cpr_cq_take(&cq->core, buf, count, src, entry_len);
+	}
+	if (ret)
+		cq->idle.reads = 0;
+	else
+		ret = cpr_cq_empty(&cq->core);
 	cpr_pdom_unlock(pdom);
 	return ret;
 }
@@ -107,20 +121,12 @@ UTIL_INLINE ssize_t cpr_cq_read(struct fid_cq *fid, void *buf, size_t count, fi_
 {
 	struct cpr_cq *cq = cpr_cq_of(fid);
 	struct cpr_pdom *pdom = cpr_member_lock(&cq->member);
-	struct core_cq *q = &cq->core;
-	bool idled = false;
 	ssize_t ret;
 
-	for (;;) { /* again if the processor was yielded */
-		cpr_pdom_progress(pdom);
-		ret = cpr_cq_take(q, buf, count, src, entry_len);
-		if (UTIL_LIKELY(ret))
-			break;
-		if (idled || UTIL_LIKELY(!cpr_yield_is_due(&cq->idle)))
-			return cpr_cq_read_nothing(cq, pdom);
-		pdom = cpr_idle(&cq->member, cq->domain, pdom, &cq->idle);
-		idled = true;
-	}
+	cpr_pdom_progress(pdom);
+	ret = cpr_cq_take(&cq->core, buf, count, src, entry_len);
+	if (UTIL_UNLIKELY(!ret))
+		return cpr_cq_read_nothing(cq, pdom, buf, count, src, entry_len);
 	cq->idle.reads = 0;
 	cpr_pdom_unlock(pdom);
 	return ret;
