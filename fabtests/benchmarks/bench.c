@@ -287,6 +287,12 @@ static int value_compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
+double bench_median(double *values, size_t cnt)
+{
+	qsort(values, cnt, sizeof(*values), value_compare);
+	return values[cnt / 2];
+}
+
 static double point_quantile(const struct bench_point *point, double part)
 {
 	return point->values[(int)(part * (point->sample_cnt - 1) + 0.5)];
@@ -338,7 +344,7 @@ static void point_report(struct bench_point *point)
 {
 	if (point->wire->rank)
 		return;
-	qsort(point->values, (size_t)point->sample_cnt, sizeof(double), value_compare);
+	bench_median(point->values, (size_t)point->sample_cnt);
 	if (point->conf->table)
 		report_table(point);
 	if (point->conf->json)
@@ -346,18 +352,24 @@ static void point_report(struct bench_point *point)
 }
 
 void bench_report_value(const struct bench_conf *conf, const struct bench_wire *wire,
-			const char *test, const char *unit, double value)
+			const char *test, size_t size, const char *unit, double value)
 {
 	if (wire->rank)
 		return;
-	if (conf->table)
-		printf("# %s%s%s: %.3f %s\n", conf->label, *conf->label ? ": " : "", test, value,
-		       unit);
-	if (conf->json)
-		fprintf(conf->json,
-			"{\"wire\": \"%s\", \"label\": \"%s\", \"test\": \"%s\", \"size\": 0, "
-			"\"unit\": \"%s\", \"median\": %.6g}\n",
-			wire->name, conf->label, test, unit, value);
+	if (conf->table) {
+		printf("# %s%s%s", conf->label, *conf->label ? ": " : "", test);
+		if (size)
+			printf(" %zu", size);
+		printf(": %.3f %s\n", value, unit);
+		fflush(stdout);
+	}
+	if (!conf->json)
+		return;
+	fprintf(conf->json,
+		"{\"wire\": \"%s\", \"label\": \"%s\", \"test\": \"%s\", \"size\": %zu, "
+		"\"unit\": \"%s\", \"median\": %.6g}\n",
+		wire->name, conf->label, test, size, unit, value);
+	fflush(conf->json);
 }
 
 /* ---- a run ---- */

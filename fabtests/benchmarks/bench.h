@@ -97,11 +97,13 @@ void bench_conf_free(struct bench_conf *conf);
 /* Runs all points. Called by both ranks with the same conf; rank 0 reports. */
 void bench_run(const struct bench_conf *conf, struct bench_wire *wire);
 /*
- * Reports one number that is not a series, for example a start-up time: a table line and a JSON
- * line.
+ * Reports one number on rank 0: a table line and a JSON line. `size`: 0 for a number without one,
+ * for example a start-up time.
  */
 void bench_report_value(const struct bench_conf *conf, const struct bench_wire *wire,
-			const char *test, const char *unit, double value);
+			const char *test, size_t size, const char *unit, double value);
+/* Sorts `values`. Returns their median. */
+double bench_median(double *values, size_t cnt);
 
 /* bench_host.c: services of the machine. */
 uint64_t bench_now_ns(void);

@@ -227,13 +227,6 @@ static double caller_run(struct rpc_node *n, enum rpc_mode mode, int window, lon
 	return (double)(bench_now_ns() - start) * 1e-9;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void report(int window, long rounds, const double median[RPC_MODES])
 {
 	double rate[RPC_MODES], us[RPC_MODES];
@@ -268,10 +261,8 @@ static void measure(struct rpc_node *n, int window)
 	for (int i = 0; i < samples; i++)
 		for (int m = 0; m < RPC_MODES; m++)
 			taken[m][i] = caller_run(n, (enum rpc_mode)m, window, rounds);
-	for (int m = 0; m < RPC_MODES; m++) {
-		qsort(taken[m], (size_t)samples, sizeof(double), compare);
-		median[m] = taken[m][samples / 2];
-	}
+	for (int m = 0; m < RPC_MODES; m++)
+		median[m] = bench_median(taken[m], (size_t)samples);
 	report(window, rounds, median);
 }
 

@@ -411,11 +411,13 @@ static void rank_run(int rank, int sock, const struct bench_conf *conf,
 	uint64_t start = bench_now_ns();
 
 	wire_open(&wire, conf);
-	bench_report_value(conf, &wire.base, "init", "ms", (double)(bench_now_ns() - start) / 1e6);
+	bench_report_value(conf, &wire.base, "init", 0, "ms",
+			   (double)(bench_now_ns() - start) / 1e6);
 	lf_agree(&wire.base, 0);
 	start = bench_now_ns();
 	lf_pingpong(&wire.base, 8, 1);
-	bench_report_value(conf, &wire.base, "first", "us", (double)(bench_now_ns() - start) / 1e3);
+	bench_report_value(conf, &wire.base, "first", 0, "us",
+			   (double)(bench_now_ns() - start) / 1e3);
 	bench_run(conf, &wire.base);
 	lf_agree(&wire.base, 0);
 	wire_close(&wire);

@@ -187,19 +187,6 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, int cnt)
-{
-	qsort(values, (size_t)cnt, sizeof(*values), compare);
-	return values[cnt / 2];
-}
-
 /*
  * Runs a round. Returns million messages per second, and instructions and processor time of one
  * message, of all threads together.
@@ -267,8 +254,9 @@ static void measure(int cnt)
 		close_place(&shared);
 	pthread_barrier_destroy(&barrier);
 	printf("%-10s %-7s %-10s %7d %6zu %6d %10.3f %10.1f %12.0f\n", provider,
-	       own_domains ? "own" : "one", level_name, cnt, len, window, median(rates + 1, rounds),
-	       median(ns + 1, rounds), median(insns + 1, rounds));
+	       own_domains ? "own" : "one", level_name, cnt, len, window,
+	       bench_median(rates + 1, (size_t)rounds), bench_median(ns + 1, (size_t)rounds),
+	       bench_median(insns + 1, (size_t)rounds));
 	fflush(stdout);
 }
 

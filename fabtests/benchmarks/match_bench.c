@@ -206,13 +206,6 @@ static double match_sample(struct match_run *run, long steps)
 	return (double)(bench_now_ns() - start) / (double)steps;
 }
 
-static int match_cmp(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /*
  * Takes samples of about SAMPLE_NS each and sorts them. The first ones, which warm up, are not
  * counted.
@@ -225,7 +218,7 @@ static void match_measure(struct match_run *run, double *ns, int samples)
 		steps *= 2;
 	for (int i = 0; i < samples; i++)
 		ns[i] = match_sample(run, steps);
-	qsort(ns, (size_t)samples, sizeof(ns[0]), match_cmp);
+	bench_median(ns, (size_t)samples);
 }
 
 static void match_drain(struct match_run *run)

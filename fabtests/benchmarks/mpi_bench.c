@@ -138,8 +138,8 @@ static void report_startup(const struct bench_conf *conf, struct mpi_wire *wire,
 
 	start = bench_now_ns();
 	mpi_pingpong(&wire->base, 8, 1);
-	bench_report_value(conf, &wire->base, "init", "ms", (double)init_ns / 1e6);
-	bench_report_value(conf, &wire->base, "first", "us",
+	bench_report_value(conf, &wire->base, "init", 0, "ms", (double)init_ns / 1e6);
+	bench_report_value(conf, &wire->base, "first", 0, "us",
 			   (double)(bench_now_ns() - start) / 1e3);
 }
 

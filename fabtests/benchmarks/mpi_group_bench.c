@@ -130,13 +130,6 @@ static long calibrate(struct group *group, const struct collective *what, int si
 	return calls;
 }
 
-static int value_compare(const void *a, const void *b)
-{
-	double left = *(const double *)a, right = *(const double *)b;
-
-	return (left > right) - (left < right);
-}
-
 static void fill(struct group *group, int len)
 {
 	for (int i = 0; i < len; i++)
@@ -157,18 +150,6 @@ static void check(const struct group *group, const struct collective *what, int 
 	}
 }
 
-static void report(const struct bench_conf *conf, const char *test, int size, double us)
-{
-	if (conf->table)
-		printf("%-10s %10d %12.2f us\n", test, size, us);
-	if (conf->json)
-		fprintf(conf->json,
-			"{\"wire\": \"MPI\", \"label\": \"%s\", \"test\": \"%s\", \"size\": %d, "
-			"\"unit\": \"us\", \"median\": %.6g}\n",
-			conf->label, test, size, us);
-	fflush(conf->table ? stdout : conf->json);
-}
-
 static void point_run(const struct bench_conf *conf, struct group *group,
 		      const struct collective *what, int size)
 {
@@ -184,9 +165,8 @@ static void point_run(const struct bench_conf *conf, struct group *group,
 		us[cnt++] = (double)timed_calls(group, what, size, calls) / 1e3 / (double)calls;
 	} while (agree(cnt < conf->samples && (cnt < 5 || bench_now_ns() - start < budget_ns)));
 	check(group, what, size);
-	qsort(us, (size_t)cnt, sizeof(*us), value_compare);
-	if (!group->rank)
-		report(conf, what->name, size, us[cnt / 2]);
+	bench_report_value(conf, &(struct bench_wire){ .name = "MPI", .rank = group->rank },
+			   what->name, (size_t)size, "us", bench_median(us, (size_t)cnt));
 }
 
 static bool wanted(const char *tests, const char *name)
@@ -221,7 +201,7 @@ static const char *conf_parse(struct bench_conf *conf, int argc, char **argv)
 
 	bench_conf_init(conf);
 	bench_conf_option(conf, 's', "8,1024,65536,1048576");
-	while ((opt = getopt(argc, argv, BENCH_OPTIONS "h")) != -1) {
+	while ((opt = getopt(argc, argv, "t:s:n:T:B:l:j:h")) != -1) {
 		if (opt == 't') {
 			tests = optarg;
 		} else if (opt == 'h' || bench_conf_option(conf, opt, optarg)) {

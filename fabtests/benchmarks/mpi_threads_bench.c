@@ -101,25 +101,6 @@ static double round_run(struct pair *pairs, int cnt)
 	return (double)msgs * 1e3 / (double)(bench_now_ns() - start);
 }
 
-static int value_compare(const void *a, const void *b)
-{
-	double left = *(const double *)a, right = *(const double *)b;
-
-	return (left > right) - (left < right);
-}
-
-static void report(int threads, double rate)
-{
-	if (conf.table)
-		printf("threads %4d %10.3f M/s\n", threads, rate);
-	if (conf.json)
-		fprintf(conf.json,
-			"{\"wire\": \"MPI\", \"label\": \"%s\", \"test\": \"threads\", "
-			"\"size\": %d, \"unit\": \"M/s\", \"median\": %.6g}\n",
-			conf.label, threads, rate);
-	fflush(conf.table ? stdout : conf.json);
-}
-
 static void point_run(int threads)
 {
 	static struct pair pairs[THREADS_MAX];
@@ -127,9 +108,8 @@ static void point_run(int threads)
 
 	for (int i = 0; i < conf.samples; i++)
 		rates[i] = round_run(pairs, threads);
-	qsort(rates, (size_t)conf.samples, sizeof(*rates), value_compare);
-	if (!rank)
-		report(threads, rates[conf.samples / 2]);
+	bench_report_value(&conf, &(struct bench_wire){ .name = "MPI", .rank = rank }, "threads",
+			   (size_t)threads, "M/s", bench_median(rates, (size_t)conf.samples));
 }
 
 static int conf_parse(int argc, char **argv)
@@ -141,7 +121,7 @@ static int conf_parse(int argc, char **argv)
 	bench_conf_option(&conf, 'w', "32");
 	bench_conf_option(&conf, 'n', "7");
 	bench_conf_option(&conf, 'B', "200");
-	while ((opt = getopt(argc, argv, BENCH_OPTIONS "h")) != -1)
+	while ((opt = getopt(argc, argv, "s:r:w:n:B:l:j:h")) != -1)
 		if (opt == 'h' || bench_conf_option(&conf, opt, optarg))
 			return -1;
 	for (int i = 0; i < conf.size_cnt; i++)

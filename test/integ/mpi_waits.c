@@ -20,8 +20,7 @@
 #define MSGS    4
 #define CNT     (MSGS + 2)
 #define LONG_US 40000
-
-enum wait_kind { WAIT_EACH, WAIT_ALL, WAIT_ANY, WAIT_SOME, WAIT_KINDS };
+#define WAITS   4 /* kinds of them */
 
 struct side {
 	int tag;
@@ -46,7 +45,7 @@ static void send_all(const struct side *side, long round)
 {
 	static const useconds_t delays[] = { 0, 1000, LONG_US };
 
-	usleep(delays[round / WAIT_KINDS % 3]);
+	usleep(delays[round / WAITS % 3]);
 	for (int i = 0; i < MSGS; i++) {
 		long value = round * MSGS + i;
 
@@ -101,9 +100,10 @@ static void wait_some(struct side *side)
 
 static void run_round(struct side *side, long round)
 {
-	static void (*const waits[])(struct side *) = { wait_each, wait_all, wait_any, wait_some };
+	static void (*const waits[WAITS])(struct side *) = { wait_each, wait_all, wait_any,
+							     wait_some };
 
-	waits[round % WAIT_KINDS](side);
+	waits[round % WAITS](side);
 	for (int i = 0; i < MSGS; i++)
 		INTEG_CHECK(side->in[i] == round * MSGS + i, "round %ld: %ld", round, side->in[i]);
 }

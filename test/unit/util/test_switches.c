@@ -5,7 +5,6 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define PATIENCE_S 60u

@@ -72,7 +72,7 @@ struct core_dom {
 	struct core_dom *merged_next; /* ring of merged domains; itself: none */
 	struct core_work merged_work; /* if merged: always in `work`, does not prevent sleep */
 	struct core_limits limits;
-	struct util_switches switches; /* counted by messages that the protocol selector sends */
+	struct util_switches switches; /* counted by messages that the kernel could copy */
 	size_t unexpected_used;        /* heap bytes of unexpected messages */
 	bool unexpected_warned;
 	struct util_cache cache; /* for bytes of unexpected messages */
