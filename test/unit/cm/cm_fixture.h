@@ -136,10 +136,17 @@ struct cm_raw_peer {
 
 void cm_raw_peer_open(struct cm_raw_peer *s, const char *ip, const char *key);
 void cm_raw_peer_close(struct cm_raw_peer *s);
+/**
+ * Makes the kernel refuse what is sent to the address, as for a process that has ended: the socket
+ * is connected to another address. The port stays taken, so no other process gets it meanwhile.
+ */
+void cm_raw_peer_refuse(struct cm_raw_peer *s);
 /** Seals and sends `pkt` in a datagram. Fills in src_inc and nonce if they are 0. */
 void cm_raw_peer_send(struct cm_raw_peer *s, const union cm_addr *to, struct wire_cm_pkt *pkt);
 /** Receives a datagram and decodes it. Returns false on timeout. */
 bool cm_raw_peer_recv(struct cm_raw_peer *s, struct wire_cm_pkt *pkt, int ms);
+/** Receives the next datagram except PINGs, which a stall may cause. Returns false on timeout. */
+bool cm_raw_peer_recv_reply(struct cm_raw_peer *s, struct wire_cm_pkt *pkt);
 /** Receives the next datagram of a type, and skips others. */
 struct wire_cm_pkt cm_raw_peer_await(struct cm_raw_peer *s, enum wire_cm_type type);
 /** Sends REQ and receives a datagram. Returns whether it is an ACK. */

@@ -28,6 +28,14 @@ void cm_raw_peer_open(struct cm_raw_peer *s, const char *ip, const char *key)
 	cm_mac_key_set(&s->key, key);
 }
 
+void cm_raw_peer_refuse(struct cm_raw_peer *s)
+{
+	union cm_addr nobody = s->addr;
+
+	cm_addr_set_port(&nobody, 1);
+	CM_CHECK(!connect(s->udp, &nobody.sa, cm_addr_len(&nobody)));
+}
+
 void cm_raw_peer_close(struct cm_raw_peer *s)
 {
 	close(s->udp);
@@ -88,13 +96,22 @@ struct wire_cm_pkt cm_raw_peer_await(struct cm_raw_peer *s, enum wire_cm_type ty
 	return pkt;
 }
 
+bool cm_raw_peer_recv_reply(struct cm_raw_peer *s, struct wire_cm_pkt *pkt)
+{
+	do
+		if (!cm_raw_peer_recv(s, pkt, CM_TEST_WAIT_MS))
+			return false;
+	while (pkt->type == WIRE_CM_PING);
+	return true;
+}
+
 bool cm_raw_peer_get_ack(struct cm_raw_peer *s, const union cm_addr *to, struct wire_cm_pkt *ack)
 {
 	struct wire_cm_pkt req = { .type = WIRE_CM_REQ };
 
 	req.req.paths = WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC;
 	cm_raw_peer_send(s, to, &req);
-	return cm_raw_peer_recv(s, ack, CM_TEST_WAIT_MS) && ack->type == WIRE_CM_ACK;
+	return cm_raw_peer_recv_reply(s, ack) && ack->type == WIRE_CM_ACK;
 }
 
 bool cm_raw_peer_connect(struct cm_raw_peer *s, const struct wire_cm_pkt *ack)

@@ -58,7 +58,7 @@ struct wire_cm_pkt dgram_peer_hello(struct dgram_peer *g, struct wire_cm_pkt *he
 	cr_assert_eq(ack.ack.paths, cm_test_paths.all);
 	cm_raw_peer_make_hello(&g->s, &ack, hello);
 	cm_raw_peer_send(&g->s, &g->to, hello);
-	cr_assert(cm_raw_peer_recv(&g->s, &reply, CM_TEST_WAIT_MS));
+	cr_assert(cm_raw_peer_recv_reply(&g->s, &reply));
 	return reply;
 }
 

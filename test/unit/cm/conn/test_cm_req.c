@@ -174,7 +174,7 @@ static void no_process(const char *ip)
 
 	cm_end_open(&a, node, ip, 0);
 	cm_raw_peer_open(&s, ip, NULL);
-	cm_raw_peer_close(&s); /* frees its port */
+	cm_raw_peer_refuse(&s);
 	start = util_clock_ns();
 	cr_assert(!cm_connect(a.cep, &s.addr.sa, true));
 	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
@@ -183,6 +183,7 @@ static void no_process(const char *ip)
 	cr_assert(ms >= CM_REQ_GRACE_MS, "%d ms", (int)ms);
 	cr_assert(strstr(a.why, "no process at this address"), "%s", a.why);
 	cr_assert(cm_end_stats(&a).rx_refused >= CM_REQ_GRACE_TRIES);
+	cm_raw_peer_close(&s);
 	cm_end_close(&a);
 	cm_node_close(node);
 }
@@ -216,10 +217,11 @@ Test(cm_req, a_process_that_starts_late_is_connected)
 
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	cm_raw_peer_open(&s, "127.0.0.1", NULL);
-	cm_raw_peer_close(&s); /* frees its port */
+	cm_raw_peer_refuse(&s);
 	cr_assert(!cm_connect(a.cep, &s.addr.sa, false));
 	wait_past_the_grace(&a);
 	cr_expect_eq(cm_end_get(&a, &a.failed), 0, "%s", a.why);
+	cm_raw_peer_close(&s); /* frees its port */
 	cm_end_open_at(&late, node, &s.addr);
 	cr_assert(cm_end_wait(&a, &a.requested, 1, CM_TEST_WAIT_MS));
 	cm_end_close(&a);
@@ -237,7 +239,7 @@ Test(cm_req, an_address_where_no_process_starts_is_refused_after_the_peer_timeou
 
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	cm_raw_peer_open(&s, "127.0.0.1", NULL);
-	cm_raw_peer_close(&s);
+	cm_raw_peer_refuse(&s);
 	start = util_clock_ns();
 	cr_assert(!cm_connect(a.cep, &s.addr.sa, false));
 	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
@@ -245,6 +247,7 @@ Test(cm_req, an_address_where_no_process_starts_is_refused_after_the_peer_timeou
 	cr_expect_eq(a.failed_err, -FI_ECONNREFUSED);
 	cr_expect(ms >= (unsigned)timeout_ms, "%d ms", (int)ms);
 	cr_expect(strstr(a.why, "FI_COPYRPC_PEER_TIMEOUT"), "%s", a.why);
+	cm_raw_peer_close(&s);
 	cm_end_close(&a);
 	cm_node_close(node);
 }

@@ -92,16 +92,18 @@ Test(cm_node, an_idle_node_sleeps)
 {
 	struct cm_node *node;
 	struct cm_end a;
-	uint64_t passes;
+	uint64_t passes = UINT64_MAX;
 
 	node = cm_ends_open(0, &a, NULL);
-	/* One pass for earlier work; none after it. */
-	cm_node_lock(node);
-	cm_node_wait_pass(node);
-	passes = node->pass_cnt;
-	cm_node_unlock(node);
-	cm_test_sleep_ms(300);
-	passes = cm_test_passes(node) - passes;
+	/* One pass for earlier work; none after it, unless the machine suspends processes. */
+	for (int i = 0; i < 20 && passes > 2; i++) {
+		cm_node_lock(node);
+		cm_node_wait_pass(node);
+		passes = node->pass_cnt;
+		cm_node_unlock(node);
+		cm_test_sleep_ms(300);
+		passes = cm_test_passes(node) - passes;
+	}
 	cr_assert(passes <= 2, "%lu", passes);
 	cm_ends_close(node, &a, NULL);
 }
