@@ -22,6 +22,9 @@
 /** Completions that one fi_cq_read() takes. */
 #define PML_CQ_BATCH 32
 
+/** Largest number of processes that MPI_Init() connects to. */
+#define PML_CONNECT_MAX 64
+
 /** A process that messages go to, in proc_endpoints of its ompi_proc_t. */
 struct pml_peer {
 	opal_list_item_t super; /**< in pml.blocked while something is in deferred */
@@ -73,6 +76,7 @@ struct pml {
 	char *provider_path;
 	int priority;
 	int use_directed;
+	int connect;
 	int verbose;
 	int output;
 };
@@ -104,6 +108,9 @@ int pml_peers_publish(void);
 struct pml_peer *pml_peers_open(struct ompi_proc_t *proc);
 int pml_peers_add_procs(struct ompi_proc_t **procs, size_t count);
 int pml_peers_del_procs(struct ompi_proc_t **procs, size_t count);
+
+/* pml_copyrpc_connect.c */
+void pml_connect_begin(struct ompi_proc_t **procs, size_t count);
 
 /* pml_copyrpc_comm.c */
 int pml_comm_add(struct ompi_communicator_t *comm);

@@ -23,6 +23,7 @@ static int component_register(void)
 {
 	pml.priority = 60;
 	pml.use_directed = 1;
+	pml.connect = 7;
 	pml.provider = NULL;
 	pml.provider_path = NULL;
 	param("priority", "Priority among the components that pml names", MCA_BASE_VAR_TYPE_INT,
@@ -36,6 +37,10 @@ static int component_register(void)
 	      "Use FI_DIRECTED_RECV where the provider has it, so that a receive from a peer that "
 	      "dies ends with an error",
 	      MCA_BASE_VAR_TYPE_INT, &pml.use_directed);
+	param("connect",
+	      "Connect to the other processes of the node in MPI_Init if they are at most that "
+	      "many (up to 64); 0: each connection waits for its first message",
+	      MCA_BASE_VAR_TYPE_INT, &pml.connect);
 	param("verbose", "Report the provider that was selected (1)", MCA_BASE_VAR_TYPE_INT,
 	      &pml.verbose);
 	return OMPI_SUCCESS;

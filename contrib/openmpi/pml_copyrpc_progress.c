@@ -52,7 +52,7 @@ static inline void progress_entry(const struct fi_cq_tagged_entry *entry)
 		pml_recv_done(PML_REQUEST_OF(op, op), entry->tag, entry->len, OMPI_SUCCESS);
 	else if (op->kind == PML_OP_ACK)
 		progress_send_part(PML_REQUEST_OF(op, ack));
-	else
+	else if (op->kind == PML_OP_PEEK)
 		progress_peek(PML_REQUEST_OF(op, op), entry->tag, entry->len, true);
 }
 
@@ -116,6 +116,8 @@ static void progress_error(struct fi_cq_err_entry *err)
 		progress_lost(err);
 		return;
 	}
+	if (op->kind == PML_OP_CONNECT)
+		return;
 	req = op->kind == PML_OP_ACK ? PML_REQUEST_OF(op, ack) : PML_REQUEST_OF(op, op);
 	progress_report(req, err);
 	if (op->kind == PML_OP_RECV)

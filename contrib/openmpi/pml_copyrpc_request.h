@@ -16,8 +16,9 @@
 enum pml_op_kind {
 	PML_OP_SEND,
 	PML_OP_RECV,
-	PML_OP_ACK,  /**< receive of the acknowledgement of a synchronous send */
-	PML_OP_PEEK, /**< probe */
+	PML_OP_ACK,     /**< receive of the acknowledgement of a synchronous send */
+	PML_OP_PEEK,    /**< probe */
+	PML_OP_CONNECT, /**< of pml_copyrpc_connect.c; no request belongs to it */
 };
 
 enum pml_state {

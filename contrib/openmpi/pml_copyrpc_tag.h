@@ -32,8 +32,10 @@
 #define PML_RANKS_MAX   (1 << PML_SOURCE_BITS)
 #define PML_CONTEXT_MAX ((1 << PML_CONTEXT_BITS) - 1)
 
-#define PML_TAG_SYNC    (UINT64_C(1) << 62)
-#define PML_TAG_ACK     (UINT64_C(1) << 63)
+#define PML_TAG_SYNC (UINT64_C(1) << 62)
+#define PML_TAG_ACK  (UINT64_C(1) << 63)
+/** Tag of the message that makes a connection; acknowledgements do not have the sync bit. */
+#define PML_TAG_CONNECT (PML_TAG_ACK | PML_TAG_SYNC)
 #define PML_TAG_MASK    ((UINT64_C(1) << PML_TAG_BITS) - 1)
 #define PML_SOURCE_MASK (((UINT64_C(1) << PML_SOURCE_BITS) - 1) << PML_SOURCE_SHIFT)
 
