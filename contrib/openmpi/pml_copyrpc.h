@@ -81,7 +81,17 @@ struct pml {
 	int output;
 };
 
+/** Counters of pml_copyrpc_pvar.c, which MPI_T reads. */
+struct pml_pvars {
+	unsigned long long packed_bytes;
+	unsigned long long refused_sends;
+	unsigned long long refused_recvs;
+	unsigned long long sync_sends;
+	unsigned long long failures;
+};
+
 extern struct pml pml;
+extern struct pml_pvars pml_pvars;
 extern mca_pml_base_module_t pml_module;
 
 #define PML_LOCK(mutex)                                                                            \
@@ -108,6 +118,14 @@ int pml_peers_publish(void);
 struct pml_peer *pml_peers_open(struct ompi_proc_t *proc);
 int pml_peers_add_procs(struct ompi_proc_t **procs, size_t count);
 int pml_peers_del_procs(struct ompi_proc_t **procs, size_t count);
+
+/* pml_copyrpc_pvar.c */
+void pml_pvars_register(void);
+
+static inline void pml_pvar_add(unsigned long long *counter, unsigned long long by)
+{
+	(void)__atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
+}
 
 /* pml_copyrpc_connect.c */
 void pml_connect_begin(struct ompi_proc_t **procs, size_t count);

@@ -41,6 +41,7 @@ static int component_register(void)
 	      "Connect to the other processes of the node in MPI_Init if they are at most that "
 	      "many (up to 64); 0: each connection waits for its first message",
 	      MCA_BASE_VAR_TYPE_INT, &pml.connect);
+	pml_pvars_register();
 	param("verbose", "Report the provider that was selected (1)", MCA_BASE_VAR_TYPE_INT,
 	      &pml.verbose);
 	return OMPI_SUCCESS;

@@ -29,6 +29,7 @@ static void deferred_append_send(struct pml_request *req)
 	opal_list_append(&peer->deferred, item_of(req));
 	req->deferred = true;
 	peer->deferred_cnt++;
+	pml_pvar_add(&pml_pvars.refused_sends, 1);
 }
 
 /** Queues a send. Returns OMPI_SUCCESS. */
@@ -47,6 +48,7 @@ int pml_deferred_recv(struct pml_request *req)
 	opal_list_append(&pml.deferred_recvs, item_of(req));
 	req->deferred = true;
 	pml.deferred_recv_cnt++;
+	pml_pvar_add(&pml_pvars.refused_recvs, 1);
 	PML_UNLOCK(&pml.deferred_lock);
 	return OMPI_SUCCESS;
 }

@@ -12,6 +12,7 @@ static int convert(opal_convertor_t *conv, void *bytes, size_t len, bool unpack)
 {
 	size_t at = 0;
 
+	pml_pvar_add(&pml_pvars.packed_bytes, len);
 	while (at < len) {
 		struct iovec iov = { .iov_base = (char *)bytes + at, .iov_len = len - at };
 		uint32_t iovs = 1;

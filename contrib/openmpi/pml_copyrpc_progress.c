@@ -69,6 +69,7 @@ static void progress_lost(struct fi_cq_err_entry *err)
 {
 	char text[256];
 
+	pml_pvar_add(&pml_pvars.failures, 1);
 	opal_output(0, "pml copyrpc: a message was lost: %s (%s)", fi_strerror(err->err),
 		    progress_explain(err, text, sizeof(text)));
 	(void)OMPI_ERRHANDLER_INVOKE(&ompi_mpi_comm_world.comm, MPI_ERR_OTHER,
@@ -94,6 +95,7 @@ static void progress_report(const struct pml_request *req, struct fi_cq_err_entr
 
 	if (err->err == FI_ETRUNC || err->err == FI_ECANCELED || err->err == FI_ENOMSG)
 		return;
+	pml_pvar_add(&pml_pvars.failures, 1);
 	opal_output(0, "pml copyrpc: %s with rank %d failed: %s (%s)",
 		    req->base.req_type == MCA_PML_REQUEST_SEND ? "send" : "receive",
 		    req->base.req_peer, fi_strerror(err->err),

@@ -43,6 +43,7 @@ int pml_sync_begin(struct pml_request *req)
 
 	req->parts = 2;
 	req->tag |= PML_TAG_SYNC;
+	pml_pvar_add(&pml_pvars.sync_sends, 1);
 	do {
 		PML_LOCK(&pml.sync_lock);
 		rc = sync_post(req);
