@@ -327,3 +327,18 @@ Test(param, the_job_key_is_never_logged)
 	load();
 	cr_assert_null(util_params.job_key);
 }
+
+Test(param, names_are_known_or_have_a_near_one)
+{
+	const char *near;
+
+	cr_expect(util_param_is_known("EAGER_MAX", 9, &near));
+	cr_expect_null(near);
+	cr_expect(util_param_is_known("MEM=12", 3, &near));
+	cr_expect_not(util_param_is_known("EAGRMAX", 7, &near));
+	cr_expect_str_eq(near, "EAGER_MAX");
+	cr_expect_not(util_param_is_known("", 0, &near));
+	cr_expect_null(near);
+	cr_expect_not(util_param_is_known("XYZZY_PLUGH", 11, &near));
+	cr_expect_null(near);
+}

@@ -458,15 +458,28 @@ static const struct util_param *util_param_find(const char *name, size_t len)
 	return NULL;
 }
 
+bool util_param_is_known(const char *name, size_t len, const char **near)
+{
+	const struct util_param *best;
+
+	*near = NULL;
+	if (util_param_find(name, len))
+		return true;
+	best = util_param_nearest(name, len);
+	if (best)
+		*near = best->name;
+	return false;
+}
+
 static void util_param_warn_unknown(const char *name, size_t len)
 {
-	const struct util_param *near = util_param_nearest(name, len);
+	const char *near;
 
-	if (near)
+	if (!util_param_is_known(name, len, &near) && near)
 		UTIL_WARN_HOST(FABRIC,
 			       UTIL_PARAM_PREFIX "%.*s is not a parameter and has no effect: did "
 						 "you mean " UTIL_PARAM_PREFIX "%s?\n",
-			       (int)len, name, near->name);
+			       (int)len, name, near);
 	else
 		UTIL_WARN_HOST(FABRIC,
 			       UTIL_PARAM_PREFIX "%.*s is not a parameter and has no effect\n",

@@ -12,6 +12,7 @@
 #ifndef UTIL_PARAM_H
 #define UTIL_PARAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct fi_provider;
@@ -52,5 +53,11 @@ void util_param_define(struct fi_provider *prov);
 
 /** Reads and checks all parameters; warns of unknown FI_COPYRPC_* names in `environ`. */
 void util_param_load(struct fi_provider *prov);
+
+/**
+ * Returns whether `name`, `len` characters without the prefix, is a parameter. If not, *near is the
+ * most similar name, or NULL if none is similar.
+ */
+bool util_param_is_known(const char *name, size_t len, const char **near);
 
 #endif
