@@ -12,17 +12,14 @@
 #include <string.h>
 
 #include "engine/eng_engine.h"
+#include "ring/ring_len.h"
 #include "ring/ring_transport.h"
 #include "util/log.h"
 #include "util/param.h"
 
 #define RING_SETUP_VERSION 3u
 #define RING_GRANT_DEFAULT (32u << 10) /* Response bytes granted if FI_COPYRPC_GRANT_MAX is 0 */
-#define RING_LEN_DEFAULT   (256u << 10)
-#define RING_LEN_LEAST     (16u << 10) /* Ring size when the budget runs low */
 #define RING_GRANT_LEAST   64u         /* Smallest reservation of a call */
-/* A new connection takes at most this fraction of the remaining budget */
-#define RING_BUDGET_SHARES 64u
 
 /** Local bytes in struct cm_params. */
 struct ring_params {
@@ -44,24 +41,6 @@ static uint64_t ring_setup_grant(uint64_t announced, uint64_t ring_len)
 	uint64_t grant = announced ? announced : RING_GRANT_DEFAULT;
 
 	return (grant < bound ? grant : bound) & ~(uint64_t)(WIRE_ALIGN - 1);
-}
-
-/**
- * Returns the ring size for one more connection, 0 if the budget is used up. Where a device moves
- * the bytes, a connection also has a send ring; the peer chooses its size, likely the same.
- */
-static uint64_t ring_setup_len(struct core_engine *engine, const struct ring_transport *transport)
-{
-	size_t left = eng_mem_left(engine) / (ring_transport_registers(transport) ? 2 : 1);
-	uint64_t len = left / RING_BUDGET_SHARES;
-
-	if (util_params.ring_size)
-		len = util_pow2_floor(util_params.ring_size);
-	else if (len < RING_LEN_LEAST)
-		len = RING_LEN_LEAST;
-	else
-		len = len < RING_LEN_DEFAULT ? util_pow2_floor(len) : RING_LEN_DEFAULT;
-	return len <= left ? len : 0;
 }
 
 static void ring_setup_warn_mem(void)
@@ -97,7 +76,8 @@ int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
 		       struct cm_params *params, struct eng_conn **out)
 {
 	struct ring_transport *transport = ring_transport_of(eng);
-	uint64_t len = ring_setup_len(eep->engine, transport);
+	uint64_t len = ring_len_next(eng_mem_left(eep->engine), ring_transport_registers(transport),
+				     util_params.ring_size);
 	struct ring_conn *conn;
 	int ret;
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Size of the ring of a new connection. Called by ring_setup.c for each connection, and by
+ * copyrpc_info for those of a job that has not started. Pure.
+ */
+#ifndef RING_RING_LEN_H
+#define RING_RING_LEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RING_LEN_DEFAULT (256u << 10)
+#define RING_LEN_LEAST   (16u << 10) /* Ring size when the budget runs low */
+
+/**
+ * Returns the ring size for one more connection, 0 if the budget is used up. `left`: bytes of
+ * FI_COPYRPC_MEM that no ring has. `registers`: a device moves the bytes, so that the connection
+ * also has a send ring; the peer chooses its size, likely the same. `fixed`: FI_COPYRPC_RING_SIZE,
+ * or 0.
+ */
+uint64_t ring_len_next(size_t left, bool registers, size_t fixed);
+
+#endif
