@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Plans. test/integ/info-plan compares them with a measurement. */
+#include "info/info_plan.h"
+
+#include "ring/ring_len.h"
+#include "unit/info/info_tree.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+static const struct info_plan_settings plain = { .mem = 256 * MIB, .shm = true };
+
+Test(info_plan, a_job_on_one_node_has_a_ring_for_each_peer)
+{
+	struct info_plan plan;
+
+	info_plan_make(64, 64, &plain, &plan);
+	cr_expect_eq(plan.nodes, 1);
+	cr_expect_eq(plan.local_peers, 63);
+	cr_expect_eq(plan.remote_peers, 0);
+	cr_expect_eq(plan.ring_first, RING_LEN_DEFAULT);
+	cr_expect_eq(plan.ring_mem, 63 * (RING_LEN_DEFAULT + 4096));
+	cr_expect_eq(plan.node_mem, 64 * plan.ring_mem);
+	cr_expect_eq(plan.session_mem + plan.qps + plan.unserved, 0);
+	cr_expect_eq(plan.ports, 64);
+}
+
+Test(info_plan, peers_on_other_nodes_take_queue_pairs_or_sessions)
+{
+	struct info_plan_settings nic = plain;
+	struct info_plan plan;
+
+	info_plan_make(100, 10, &plain, &plan);
+	cr_expect_eq(plan.nodes, 10);
+	cr_expect_eq(plan.remote_peers, 90);
+	cr_expect_eq(plan.session_mem, 90 * 4096);
+	cr_expect_eq(plan.ports, 20);
+	cr_expect_eq(plan.qps, 0);
+	nic.nic = true;
+	info_plan_make(100, 10, &nic, &plan);
+	cr_expect_eq(plan.qps, 90);
+	cr_expect_eq(plan.node_qps, 900);
+	cr_expect_eq(plan.session_mem, 0);
+	cr_expect_eq(plan.ports, 10);
+	cr_expect_eq(plan.ring_mem, 9 * (RING_LEN_DEFAULT + 4096) + 90 * 2 * RING_LEN_DEFAULT);
+}
+
+Test(info_plan, rings_shrink_and_then_run_out)
+{
+	struct info_plan_settings little = { .mem = MIB, .shm = true };
+	struct info_plan plan;
+
+	info_plan_make(65, 65, &little, &plan);
+	cr_expect_eq(plan.unserved, 0);
+	cr_expect_eq(plan.ring_last, RING_LEN_LEAST);
+	cr_expect_eq(plan.mem_needed, MIB);
+	info_plan_make(70, 70, &little, &plan);
+	cr_expect_eq(plan.unserved, 5);
+	little.mem = plan.mem_needed;
+	info_plan_make(70, 70, &little, &plan);
+	cr_expect_eq(plan.unserved, 0);
+}
+
+Test(info_plan, the_needed_memory_is_enough_for_any_job)
+{
+	for (uint64_t ranks = 2; ranks < 5000; ranks = ranks * 7 / 4 + 1) {
+		struct info_plan_settings settings = { .mem = 0, .shm = true, .nic = ranks % 2 };
+		struct info_plan plan;
+
+		info_plan_make(ranks, ranks / 2 + 1, &settings, &plan);
+		cr_assert_eq(plan.unserved,
+			     plan.nodes > 1 && !settings.nic ? plan.local_peers : ranks - 1);
+		settings.mem = plan.mem_needed;
+		info_plan_make(ranks, ranks / 2 + 1, &settings, &plan);
+		cr_assert_eq(plan.unserved, 0, "%zu ranks", (size_t)ranks);
+	}
+}
+
+Test(info_plan, one_rank_needs_nothing)
+{
+	struct info_plan plan;
+
+	info_plan_make(1, 5, &plain, &plan);
+	cr_expect_eq(plan.per_node, 1);
+	cr_expect_eq(plan.ring_mem + plan.session_mem + plan.qps + plan.unserved, 0);
+}
+
+Test(info_plan, peers_for_a_limit_are_those_that_a_plan_permits)
+{
+	struct info_plan plan;
+
+	cr_expect_eq(info_plan_peers_for_files(10), 0);
+	for (uint64_t files = 200; files < 3000; files += 77) {
+		uint64_t peers = info_plan_peers_for_files(files);
+
+		info_plan_make(peers + 1, peers + 1, &plain, &plan);
+		cr_expect_leq(plan.files, files);
+		info_plan_make(peers + 2, peers + 2, &plain, &plan);
+		cr_expect_gt(plan.files, files);
+	}
+}
+
+Test(info_plan, missing_rings_and_memory_are_findings)
+{
+	struct info_plan_settings little = { .mem = MIB, .shm = true };
+	struct info_report report = { 0 };
+	struct info_plan plan;
+
+	info_plan_make(70, 70, &little, &plan);
+	info_plan_judge(&plan, &little, &report);
+	info_expect(&report, INFO_BROKEN, "plan-mem", "FI_COPYRPC_MEM=2M");
+	info_report_fini(&report);
+	info_plan_make(1000000, 1000000, &plain, &plan);
+	info_plan_judge(&plan, &plain, &report);
+	info_expect(&report, INFO_BROKEN, "plan-node-mem", "FI_COPYRPC_ENDPOINT=ud");
+	info_expect(&report, INFO_BROKEN, "plan-files", "ulimit -n");
+	info_report_fini(&report);
+	info_plan_make(2, 2, &plain, &plan);
+	info_plan_judge(&plan, &plain, &report);
+	info_expect(&report, INFO_GOOD, "plan", NULL);
+	info_report_fini(&report);
+}
