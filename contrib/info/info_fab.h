@@ -5,7 +5,7 @@
  *
  * Both ends call the same functions in the same order, one with `first` set. Every wait ends:
  * with an error of the provider, or after INFO_FAB_SECONDS. Called in children, by
- * probe_trial.c.
+ * probe_trial.c and info_peer.c.
  */
 #ifndef INFO_INFO_FAB_H
 #define INFO_INFO_FAB_H

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "info/info.h"
+#include "info/info_peer.h"
 #include "info/info_plan.h"
 #include "info/info_print.h"
 #include "info/info_probes.h"
@@ -20,11 +21,16 @@ struct options {
 	bool json, quiet;
 	const char *only;         /* topics to print; NULL: all */
 	uint64_t ranks, per_node; /* 0: no plan */
+	const char *probe;        /* host to try; NULL: none */
+	const char *port;         /* of --probe and --listen */
+	bool listen;
 };
 
 static const char usage_text[] =
 	"usage: copyrpc_info [--only TOPIC,...] [--json | --quiet]\n"
 	"       copyrpc_info --plan N[:PER_NODE] [--json | --quiet]\n"
+	"       copyrpc_info --listen [--port PORT]\n"
+	"       copyrpc_info --probe HOST [--port PORT] [--json | --quiet]\n"
 	"\n"
 	"Tells what libfabric and Open MPI of this machine do with copyrpc, and what to "
 	"change.\n"
@@ -35,15 +41,25 @@ static const char usage_text[] =
 	"offer,\n"
 	"                trial, settings, rdma, network, memory, limits, container, processor\n"
 	"  --plan N[:M]  what a job of N ranks needs, M on each node (default: all on one)\n"
+	"  --listen      wait for --probe from other hosts, until it is interrupted\n"
+	"  --probe HOST  try each path to HOST, on which copyrpc_info --listen runs\n"
+	"  --port PORT   TCP port of --listen and --probe (" INFO_PEER_PORT ")\n"
 	"  -h, --help    this text\n"
 	"\n"
 	"Exit status: 0 all is good, 1 something is slow, 2 something is broken, 3 wrong usage.\n";
 
 static const struct option options_table[] = {
-	{ "json", no_argument, NULL, 'j' },       { "quiet", no_argument, NULL, 'q' },
-	{ "plan", required_argument, NULL, 'P' }, { "only", required_argument, NULL, 'O' },
-	{ "version", no_argument, NULL, 'V' },    { "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },    { NULL, 0, NULL, 0 },
+	{ "json", no_argument, NULL, 'j' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "plan", required_argument, NULL, 'P' },
+	{ "probe", required_argument, NULL, 'p' },
+	{ "port", required_argument, NULL, 'o' },
+	{ "listen", no_argument, NULL, 'l' },
+	{ "only", required_argument, NULL, 'O' },
+	{ "version", no_argument, NULL, 'V' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
 };
 
 static void usage(const char *why)
@@ -134,6 +150,9 @@ static void options_read(struct options *options, int argc, char **argv)
 		switch (option) {
 		case 'j': options->json = true; break;
 		case 'q': options->quiet = true; break;
+		case 'p': options->probe = optarg; break;
+		case 'o': options->port = optarg; break;
+		case 'l': options->listen = true; break;
 		case 'O': options->only = optarg; break;
 		case 'P': options_plan(options, optarg); break;
 		case 'h': usage(NULL); break;
@@ -142,6 +161,8 @@ static void options_read(struct options *options, int argc, char **argv)
 		}
 	if (optind < argc)
 		usage("an argument is too many");
+	if ((options->ranks != 0) + (options->probe != NULL) + options->listen > 1)
+		usage("only one of --plan, --probe and --listen");
 	if (options->only)
 		probe_is_in(options->only, PROBES); /* checks the names */
 }
@@ -209,14 +230,18 @@ static void make_plan(struct info *info, const struct options *options, struct i
 
 int main(int argc, char **argv)
 {
-	struct options options = { 0 };
+	struct options options = { .port = INFO_PEER_PORT };
 	struct info info = { .root = "" };
 	enum info_verdict verdict;
 	struct info_plan plan;
 
 	options_read(&options, argc, argv);
+	if (options.listen)
+		return info_peer_listen(options.port);
 	if (options.ranks)
 		make_plan(&info, &options, &plan);
+	else if (options.probe)
+		info_peer_probe(&info.report, options.probe, options.port);
 	else
 		run_probes(&info, options.only);
 	if (options.json) {
