@@ -61,6 +61,18 @@ enum dev_mem_access {
 	DEV_MEM_REMOTE_WRITE = 1 << 2, /* peers may put into it */
 };
 
+/** Flags of a transfer. */
+enum dev_get_flag {
+	/* put: the bytes are copied before the return, mem is not used; len <= link->inline_max */
+	DEV_GET_INLINE = 1 << 0,
+	/* put: ends once the bytes are in the peer's memory, visible to its processor */
+	DEV_GET_PLACED = 1 << 1,
+	/* the device need not see the transfer before `kick` or the next post */
+	DEV_GET_MORE = 1 << 2,
+	/* -FI_EAGAIN unless all of the transfer is posted now, before later writes of the link */
+	DEV_GET_NOW = 1 << 3,
+};
+
 /** Registered or exposed memory. Devices embed it first. */
 struct dev_mem {
 	uint64_t remote_key; /* for the peer's dev_get.remote_key */
@@ -94,7 +106,8 @@ struct dev_get {
 	size_t iov_cnt;
 	/* Bytes to move, at most the length of iov. The device splits long transfers. */
 	size_t len;
-	int status; /* result: 0 or -FI_E* */
+	int status;     /* result: 0 or -FI_E* */
+	unsigned flags; /* enum dev_get_flag */
 	void *user;
 	struct util_list dev_link; /* Owned by the device until the end. */
 
@@ -139,6 +152,7 @@ struct dev_link {
 	uint64_t tx_len;     /* bytes of the peer's ring: a power of two */
 	uint64_t rx_len;     /* bytes of the local ring */
 	uint32_t inband_len; /* of tx_base, a multiple of DEV_IMM_UNIT; set by connect */
+	uint32_t inline_max; /* most bytes of a put with DEV_GET_INLINE; set by connect */
 	uint32_t caps;       /* enum dev_cap */
 	/* Word that the peer reads with read_consumer: how far rx_base is released here. */
 	uint64_t *consumer_word;
@@ -172,6 +186,8 @@ struct dev_link_ops {
 	int (*get)(struct dev_link *link, struct dev_get *get);
 	/* Like get, from the local buffers into the peer's memory. NULL without DEV_CAP_PUT. */
 	int (*put)(struct dev_link *link, struct dev_get *get);
+	/* Shows the device all transfers with DEV_GET_MORE. NULL: it sees each at once. */
+	void (*kick)(struct dev_link *link);
 	/*
 	 * Lets the peer get [addr, addr + len) with mem->remote_key, until unexpose. A device that
 	 * can copy at both ends then helps, while it polls, with the peer's first get of these
@@ -222,7 +238,8 @@ struct dev_ops {
 	/* Creates the local half of a link with a ring of rx_len bytes (a power of two >= 1024). */
 	int (*link_create)(struct dev *dev, uint64_t rx_len, struct dev_link **link);
 	/*
-	 * Registers memory of the user for a set of enum dev_mem_access, valid until mem_dereg.
+	 * Registers memory of the user for a set of enum dev_mem_access, valid until mem_dereg. An
+	 * empty set: read by a local put. The writes of peers are placed in order.
 	 * After mem_dereg no access reaches the memory, not even one in flight. NULL: not needed.
 	 */
 	int (*mem_reg)(struct dev *dev, const void *addr, size_t len, unsigned access,

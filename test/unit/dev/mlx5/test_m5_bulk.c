@@ -139,6 +139,78 @@ Test(m5_bulk, an_empty_transfer_ends_at_once)
 	teardown();
 }
 
+Test(m5_bulk, an_inline_put_has_its_bytes_in_the_wqe_and_needs_no_registration)
+{
+	uint8_t bytes[7] = { 1, 2, 3, 4, 5, 6, 7 };
+
+	setup(16, 2, (size_t[]){ 3, 4 });
+	iov[0].iov_base = bytes;
+	iov[1].iov_base = bytes + 3;
+	get.mem[0] = get.mem[1] = NULL;
+	get.flags = DEV_GET_INLINE;
+	cr_assert_eq(m5_link_put(&l->link.ib.base, &get), 0);
+	EXPECT_AT(fake_link_wqe(l, 0), 0, 0, 0, 0x08, 0x12, 0x34, 0x56, 3, 0, 0, 0, 8, 0, 0, 0, 0,
+		  /* remote */
+		  0, 0, 0, 0, 0, 0, 0x50, 0, 0, 0, 0xbe, 0xef, 0, 0, 0, 0,
+		  /* inline */
+		  0x80, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 0, 0, 0, 0, 0);
+	cr_expect_eq(m5_sparse_take(&l->link.users, 0), (uintptr_t)&get);
+	cr_expect_eq(sq_device_rings(&l->d), 1);
+	teardown();
+}
+
+Test(m5_bulk, the_longest_inline_put_fits_the_smallest_queue_wherever_it_stands)
+{
+	uint8_t bytes[M5_INLINE_MAX] = { 0 };
+
+	for (uint16_t at = 0; at < 8; at++) {
+		setup(8, 1, (size_t[]){ M5_INLINE_MAX });
+		l->link.sq.pi = l->link.sq.rung = l->link.sq.ci = l->link.sq.last = at;
+		iov[0].iov_base = bytes;
+		get.flags = DEV_GET_INLINE | DEV_GET_PLACED;
+		cr_assert_eq(m5_link_put(&l->link.ib.base, &get), 0, "at %u", at);
+		cr_expect_leq(m5_sq_in_flight(&l->link.sq), 8);
+		teardown();
+	}
+}
+
+Test(m5_bulk, a_placed_put_reports_by_a_read_behind_it)
+{
+	const uint8_t *wqe;
+	uint64_t to;
+
+	setup(16, 1, (size_t[]){ 8 });
+	get.flags = DEV_GET_PLACED;
+	cr_assert_eq(m5_link_put(&l->link.ib.base, &get), 0);
+	EXPECT_AT(fake_link_wqe(l, 0), 0, 0, 0, 0x08, 0x12, 0x34, 0x56, 3, 0, 0, 0, 0);
+	wqe = fake_link_wqe(l, 1);
+	EXPECT_AT(wqe, 0, 0, 1, 0x10, 0x12, 0x34, 0x56, 3, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0x7e, 0, 0,
+		  0, 0, 0, 0, 0x33, 0x33, 0x33, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0x11, 0x11, 0x11);
+	memcpy(&to, wqe + 40, sizeof(to));
+	cr_expect_eq(be64toh(to), (uintptr_t)l->page + 8, "not where the consumer word lands");
+	cr_expect_eq(m5_sparse_take(&l->link.users, 1), (uintptr_t)&get);
+	cr_expect_eq(sq_device_rings(&l->d), 1);
+	cr_expect_eq(l->link.ib.reads_out, 1);
+	cr_expect_eq(m5_link_put(&l->link.ib.base, &get), 0);
+	cr_expect_eq(m5_link_put(&l->link.ib.base, &get), -FI_EAGAIN, "reads are limited");
+	teardown();
+}
+
+Test(m5_bulk, puts_with_more_ring_once)
+{
+	setup(16, 1, (size_t[]){ 8 });
+	get.flags = DEV_GET_MORE;
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(m5_link_put(&l->link.ib.base, &get), 0);
+	cr_expect_eq(sq_device_rings(&l->d), 0);
+	m5_link_kick(&l->link.ib.base);
+	cr_expect_eq(sq_device_rings(&l->d), 1);
+	cr_expect_eq(l->link.sq.rung, 3);
+	m5_link_kick(&l->link.ib.base);
+	cr_expect_eq(sq_device_rings(&l->d), 1, "nothing to show");
+	teardown();
+}
+
 Test(m5_bulk, consumer_word_is_read_once_at_a_time)
 {
 	uint64_t value = 1, at;

@@ -139,6 +139,74 @@ Test(vb_bulk, a_put_writes_every_length)
 	teardown();
 }
 
+Test(vb_bulk, a_placed_put_ends_after_the_read_behind_it)
+{
+	static const size_t lens[] = { 1, 4096, 4097, 20000 };
+
+	setup(&pair_small);
+	for (uint32_t i = 0; i < LEN; i++)
+		near[i] = (uint8_t)(i * 29);
+	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		struct iovec iov = { near, LEN };
+		struct dev_get get = transfer(&iov, 1, lens[i]);
+
+		get.flags = DEV_GET_PLACED;
+		cr_assert_eq(vb_link_put(transports[0].link, &get), 0);
+		finish(&get);
+		cr_assert_arr_eq(far, near, lens[i]);
+		cr_expect_eq(((struct vb_link *)transports[0].link)->ib.reads_out, 0);
+	}
+	teardown();
+}
+
+Test(vb_bulk, an_inline_put_needs_no_registration)
+{
+	uint8_t bytes[] = { 9, 8, 7, 6, 5 };
+	struct iovec iov[2] = { { bytes, 2 }, { bytes + 2, 3 } };
+	struct dev_get get;
+
+	setup(NULL);
+	cr_assert_geq(transports[0].link->inline_max, sizeof(bytes));
+	get = transfer(iov, 2, sizeof(bytes));
+	memset(get.mem, 0, sizeof(get.mem));
+	get.flags = DEV_GET_INLINE | DEV_GET_NOW;
+	cr_assert_eq(vb_link_put(transports[0].link, &get), 0);
+	memset(bytes, 0, sizeof(bytes));
+	finish(&get);
+	cr_expect_arr_eq(far, ((uint8_t[]){ 9, 8, 7, 6, 5 }), 5);
+	teardown();
+}
+
+Test(vb_bulk, a_put_that_must_be_posted_now_is_posted_whole_or_refused)
+{
+	struct iovec iov = { near, LEN };
+	struct dev_get gets[64], get;
+	struct vb_link *link;
+	unsigned cnt = 0, ended;
+
+	setup(&pair_small);
+	link = (struct vb_link *)transports[0].link;
+	get = transfer(&iov, 1, LEN);
+	get.len = iov.iov_len = ((size_t)pair_small.sq_depth / 2 + 1) * pair_small.chunk_len;
+	cr_assert_leq(get.len, LEN);
+	get.flags = DEV_GET_NOW;
+	cr_expect_eq(vb_link_put(&link->ib.base, &get), -FI_EMSGSIZE, "more pieces than ever fit");
+	iov.iov_len = 8;
+	for (; cnt < 64; cnt++) {
+		gets[cnt] = transfer(&iov, 1, 8);
+		gets[cnt].flags = DEV_GET_NOW;
+		if (vb_link_put(&link->ib.base, &gets[cnt]))
+			break;
+		cr_assert_null(link->op_next, "posted whole");
+	}
+	cr_expect_eq(cnt, pair_small.sq_depth / 2);
+	for (ended = 0; ended < cnt; ended++)
+		finish(&gets[ended]);
+	cr_expect_eq(vb_link_put(&link->ib.base, &gets[0]), 0);
+	finish(&gets[0]);
+	teardown();
+}
+
 Test(vb_bulk, many_at_once_end_in_order_and_writes_pass_between)
 {
 	struct iovec iov[8];

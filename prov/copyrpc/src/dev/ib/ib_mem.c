@@ -141,7 +141,8 @@ void ib_mr_dereg(struct ibv_mr *mr)
 int ib_user_reg(struct ib_dev *dev, const void *addr, size_t len, unsigned access,
 		struct dev_mem **out)
 {
-	int rights = dev->relaxed;
+	/* Writes of peers stay in order: FI_ORDER_WAW, and a flag written behind data. */
+	int rights = access & DEV_MEM_REMOTE_WRITE ? 0 : dev->relaxed;
 	struct ib_user *user;
 	int ret;
 

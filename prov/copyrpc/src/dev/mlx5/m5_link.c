@@ -109,6 +109,7 @@ int m5_link_connect(struct dev_link *base, const struct dev_desc *desc)
 {
 	struct m5_link *link = (struct m5_link *)base;
 
+	base->inline_max = M5_INLINE_MAX;
 	link->max_piece = util_pow2_floor(link->dev->ib.port_attr.max_msg_sz | 1);
 	if (link->max_piece > 1u << 30)
 		link->max_piece = 1u << 30;

@@ -9,7 +9,7 @@
  *
  * The sparse table (m5_table.h) has the user word of each signalled WQE: M5_USER_NONE for one
  * signalled for its room alone (m5_sq.h), M5_USER_WORD for the READ of the peer's consumer word,
- * M5_USER_ACK for a write that reports, a struct dev_get for the last piece of a get or put.
+ * M5_USER_ACK for a write that reports, a struct dev_get for the last WQE of a get or put.
  *
  * Tests: test/unit/dev/mlx5/test_m5_link.c; on the device model test/integ/dev_link.
  */
@@ -95,10 +95,20 @@ static inline const uint64_t *m5_link_landing(const struct m5_link *link)
 	return link->ib.tx.addr;
 }
 
+/**
+ * Returns where the READ behind a put puts the consumer word (DEV_GET_PLACED). The value is not
+ * used.
+ */
+static inline const uint64_t *m5_link_sink(const struct m5_link *link)
+{
+	return m5_link_landing(link) + 1;
+}
+
 /* Other operations of dev_link_ops. */
 int m5_link_read_consumer(struct dev_link *base, uint64_t *value);
 int m5_link_get(struct dev_link *base, struct dev_get *get);
 int m5_link_put(struct dev_link *base, struct dev_get *get);
+void m5_link_kick(struct dev_link *base);
 int m5_link_connect(struct dev_link *base, const struct dev_desc *peer);
 int m5_link_attach(struct dev_link *base);
 void m5_link_detach(struct dev_link *base);

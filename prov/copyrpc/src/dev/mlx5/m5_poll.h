@@ -88,7 +88,7 @@ static inline bool m5_poll(struct dev *base, struct dev_event *ev)
 	{                                                                                          \
 		.write_imm = m5_link_write_imm, .write_imm_ack = m5_link_write_imm_ack,            \
 		.read_consumer = m5_link_read_consumer, .get = m5_link_get, .put = m5_link_put,    \
-		.describe = ib_link_describe, .connect = m5_link_connect,                          \
+		.kick = m5_link_kick, .describe = ib_link_describe, .connect = m5_link_connect,    \
 		.attach = m5_link_attach, .detach = m5_link_detach, .close = m5_link_close,        \
 	}
 

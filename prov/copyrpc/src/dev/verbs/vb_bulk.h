@@ -5,7 +5,8 @@
  * A piece has at most chunk_len bytes and lies in one local buffer. Transfers use at most half of
  * the send queue, and all but one of the READs that the queue pair may have in flight, so that
  * messages can pass. A queue pair ends its WQEs in order, so a completion always belongs to the
- * oldest open piece.
+ * oldest open piece. The last piece of a put with DEV_GET_PLACED is a READ of the peer's consumer
+ * word, which PCI Express answers behind the WRITEs.
  *
  * Tests: test/unit/dev/verbs/test_vb_bulk.c, on a kernel device test/rxe.
  */
@@ -27,6 +28,8 @@ struct vb_op {
 	struct util_list link; /* in vb_link.ops */
 	struct dev_get *get;
 	bool is_put;
+	bool places; /* the READ behind the put is still to be posted */
+	bool placed; /* it is still to end */
 	struct vb_cursor posted;
 	struct vb_cursor done;
 };

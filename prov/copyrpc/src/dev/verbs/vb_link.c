@@ -100,6 +100,7 @@ int vb_link_connect(struct dev_link *base, const struct dev_desc *peer)
 {
 	struct vb_link *link = (struct vb_link *)base;
 
+	base->inline_max = link->inline_max;
 	return ib_link_connect(&link->ib, peer, &link->dev->lock, &link->dev->waiting);
 }
 
