@@ -31,7 +31,7 @@ void fake_check_mem(const struct fake_mem *mem, const void *addr, size_t len, un
 {
 	if (!mem || mem->magic != FAKE_MEM_MAGIC)
 		fake_fail("memory at %p is not registered", addr);
-	if (!(mem->access & access) || (const uint8_t *)addr < mem->addr ||
+	if ((access && !(mem->access & access)) || (const uint8_t *)addr < mem->addr ||
 	    (const uint8_t *)addr + len > mem->addr + mem->len)
 		fake_fail("memory at %p is not registered for this (%#x)", addr, access);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/fake_direct.h"
 #include "util/copy.h"
 #include "util/idmap.h"
 #include "util/list.h"
@@ -78,6 +79,7 @@ void fake_engine_reset(void)
 		.room = 1000,
 		.credit = 1000,
 	};
+	fake_direct_reset();
 	fake_retained_cnt = 0;
 	fake_await_cnt = 0;
 	fake_reconnect_cnt = 0;
@@ -307,6 +309,9 @@ static const struct core_chan_ops fake_chan_ops = {
 	.get = fake_get,
 	.expose = fake_expose,
 	.unexpose = fake_unexpose,
+	.direct = fake_direct_start,
+	.undirect = fake_direct_drop,
+	.reg = fake_direct_reg,
 	.release = fake_release,
 	.drain = fake_drain,
 	.is_busy = fake_is_busy,
@@ -406,6 +411,7 @@ static struct fake_chan *fake_chan_new(struct core_engine_ep *eep, const struct 
 	fc->chan.resp_lim = fake_engine_cfg.resp_max;
 	fc->chan.resp_sure = fake_engine_cfg.resp_max;
 	fc->chan.posted = &fc->taken;
+	fc->chan.reg_dev = fake_direct_dev();
 	fc->eep = eep;
 	fc->peer_addr = *peer;
 	util_list_init(&fc->in);
@@ -516,6 +522,7 @@ static void fake_run_chan(struct fake_chan *fc)
 		up->on_acked(&fc->chan, fc->taken);
 	if (!fake_engine_cfg.no_delivery)
 		fake_drain(&fc->chan);
+	fake_direct_run(&fc->chan, fc->down);
 	if (fc->down)
 		up->on_down(&fc->chan, fc->down);
 }

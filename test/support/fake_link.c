@@ -110,6 +110,39 @@ static void fake_get_copy(struct fake_link *f, struct dev_get *get)
 	get->status = 0;
 }
 
+static void fake_put_copy(struct fake_link *f, struct dev_get *get)
+{
+	void *to = (void *)(uintptr_t)get->remote_addr;
+	size_t i;
+
+	fake_check_mem((const struct fake_mem *)(uintptr_t)get->remote_key, to, get->len,
+		       DEV_MEM_REMOTE_WRITE);
+	for (i = 0; i < get->iov_cnt && !(get->flags & DEV_GET_INLINE); i++)
+		fake_check_mem((const struct fake_mem *)get->mem[i], get->iov[i].iov_base,
+			       get->iov[i].iov_len, 0);
+	util_iov_gather(to, get->iov, get->iov_cnt, 0, get->len);
+	get->status = 0;
+}
+
+/** Moves the bytes at once, as the caller sees only the end. */
+static int fake_put(struct dev_link *link, struct dev_get *get)
+{
+	struct fake_link *f = fake_link_of(link);
+
+	if (f->get)
+		return -FI_EAGAIN;
+	fake_put_copy(f, get);
+	f->put = true;
+	f->get = get;
+	f->shown = !(get->flags & DEV_GET_MORE);
+	return 0;
+}
+
+static void fake_kick(struct dev_link *link)
+{
+	fake_link_of(link)->shown = true;
+}
+
 static int fake_get(struct dev_link *link, struct dev_get *get)
 {
 	struct fake_link *f = fake_link_of(link);
@@ -118,6 +151,8 @@ static int fake_get(struct dev_link *link, struct dev_get *get)
 		return -FI_EAGAIN;
 	if (f->dev->get_later) {
 		f->get = get;
+		f->put = false;
+		f->shown = !(get->flags & DEV_GET_MORE);
 		return 0;
 	}
 	fake_get_copy(f, get);
@@ -153,9 +188,10 @@ bool fake_poll_link(struct dev_link *link, struct dev_event *ev)
 		f->acks--;
 		return fake_ev(f, ev, (struct dev_event){ .kind = DEV_EV_ACK });
 	}
-	if (get) {
+	if (get && f->shown) {
 		f->get = NULL;
-		fake_get_copy(f, get);
+		if (!f->put)
+			fake_get_copy(f, get);
 		return fake_ev(f, ev, (struct dev_event){ .kind = DEV_EV_GET, .get = get });
 	}
 	f->down = 0;
@@ -182,6 +218,7 @@ int fake_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **out)
 				   : &fake_link_staged_ops;
 	f->base.rx_base = guard_alloc(rx_len);
 	f->base.rx_len = rx_len;
+	f->base.inline_max = FAKE_INLINE_MAX;
 	f->base.caps = DEV_CAP_GET | (fake->direct ? DEV_CAP_DIRECT : 0);
 	f->base.consumer_word = &f->consumer;
 	pthread_mutex_lock(&fake_open_lock);
@@ -291,7 +328,8 @@ void fake_link_start(struct dev_link *link, uint64_t tx_pos, uint64_t rx_pos)
 #define FAKE_LINK_OPS(write, ack, read)                                                            \
 	{                                                                                          \
 		.write_imm = (write), .write_imm_ack = (ack), .read_consumer = (read),             \
-		.get = fake_get, .describe = fake_link_describe, .connect = fake_link_connect,     \
+		.get = fake_get, .put = fake_put, .kick = fake_kick,                               \
+		.describe = fake_link_describe, .connect = fake_link_connect,                      \
 		.poll = fake_poll_link, .attach = fake_link_attach, .detach = fake_link_detach,    \
 		.close = fake_link_close,                                                          \
 	}

@@ -28,7 +28,8 @@
 #include "support/rng.h"
 #include "util/list.h"
 
-#define FAKE_LINKS_MAX 8
+#define FAKE_LINKS_MAX  8
+#define FAKE_INLINE_MAX 64u
 
 /** Write in flight, oldest first in struct fake_link.wire. */
 struct fake_write {
@@ -86,7 +87,9 @@ struct fake_link {
 	bool read_busy;
 	bool read_taken; /* read_value was loaded at the peer */
 	uint64_t read_value;
-	struct dev_get *get; /* Get in progress */
+	struct dev_get *get; /* Get or put in progress */
+	bool put;            /* It is a put, whose bytes have been moved */
+	bool shown;          /* The device sees it */
 	int down;            /* Not 0: the next event is DEV_EV_DOWN */
 	bool attached;
 };

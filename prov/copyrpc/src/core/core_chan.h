@@ -36,6 +36,7 @@ struct core_chan;
 struct core_peer;
 struct core_ep;
 struct core_engine_ep;
+struct core_reg;
 
 #define CORE_FRAME_EXT_MAX 56
 
@@ -115,16 +116,25 @@ static inline unsigned core_packed_flags(uint64_t packed)
 	return (unsigned)(packed >> CORE_PACKED_FLAG_SHIFT);
 }
 
-/** Bulk get of the peer's memory. Owned by the caller until on_get_done. */
+/** Bulk get of the peer's memory, or a direct access. Owned by the caller until on_get_done. */
 struct core_get {
 	uint64_t remote_addr;
 	uint64_t remote_key;
-	const struct iovec *iov;
+	const struct iovec *iov; /* valid until the end */
 	size_t iov_cnt;
 	size_t len;                         /* not 0, at most the length of iov */
+	struct core_reg *reg;               /* ops->direct: covers iov; NULL: not registered */
 	int status;                         /* 0 or -FI_E* */
 	void (*done)(struct core_get *get); /* called by core at the end of the get */
-	void *engine[16];                   /* the engine's until done: the device's transfer */
+	void *engine[20];                   /* the engine's until done: the device's transfer */
+};
+
+/** Flags of core_chan_ops.direct. */
+enum core_direct_flag {
+	CORE_DIRECT_WRITE = 1 << 0,   /* to the peer's memory; else a read */
+	CORE_DIRECT_PLACED = 1 << 1,  /* a write ends once its bytes are in the peer's memory */
+	CORE_DIRECT_MORE = 1 << 2,    /* FI_MORE: may wait for the next one or a flush */
+	CORE_DIRECT_ORDERED = 1 << 3, /* messages accepted before leave before */
 };
 
 /** Memory that is exposed to gets of the peer. Owned by the caller of expose until unexpose. */
@@ -160,6 +170,11 @@ struct core_chan {
 	struct util_list stopped_link; /* core_ep.stopped */
 	size_t get_min;                /* smallest get that pays off; 0: the domain's limit */
 	uint32_t caps;
+	/*
+	 * Device with which memory is registered for ops->direct, the same pointer in all channels
+	 * that share registrations. NULL: ops->direct, undirect and reg do not work.
+	 */
+	const void *reg_dev;
 	/*
 	 * CORE_CHAN_ASYNC. Positions of 64 bits that grow: messages before *posted are posted,
 	 * messages before the last position of on_acked are with the peer. core sets `awaited` to
@@ -243,6 +258,23 @@ struct core_chan_ops {
 		      struct core_exposure *exposure);
 	/* Ends the exposure, whatever is in flight. Works on a channel that is down, too. */
 	void (*unexpose)(struct core_chan *chan, struct core_exposure *exposure);
+	/*
+	 * Direct access: the device reads or writes registered memory of the peer, whose processor
+	 * does nothing. Ends like a get. A write is in front of all messages that are accepted
+	 * later, a read is not. Returns 0 if on_get_done follows, -FI_EAGAIN if there is no room
+	 * now, or -FI_E*: then the device cannot do it, or the channel is broken. flags:
+	 * enum core_direct_flag.
+	 */
+	int (*direct)(struct core_chan *chan, struct core_get *get, unsigned flags);
+	/* Forgets a direct access in progress. The channel is closed before anything else. */
+	void (*undirect)(struct core_chan *chan, struct core_get *get);
+	/*
+	 * Registers memory for direct accesses: of peers, for `access` (FI_REMOTE_READ,
+	 * FI_REMOTE_WRITE), or for local buffers (0). Returns 0 and *reg, with `next` and `users`
+	 * 0, or -FI_E*.
+	 */
+	int (*reg)(struct core_chan *chan, const void *addr, size_t len, unsigned access,
+		   struct core_reg **reg);
 	void (*release)(struct core_chan *chan, core_retain_t retain);
 	/*
 	 * Delivers, by up-calls, all that has arrived from the peer. NULL: nothing waits

@@ -16,12 +16,14 @@
 void core_mr_table_init(struct core_mr_table *table)
 {
 	memset(table, 0, sizeof(*table));
+	util_idmap_init(&table->descs);
 	pthread_mutex_init(&table->use_lock, NULL);
 }
 
 void core_mr_table_fini(struct core_mr_table *table)
 {
 	free(table->slots);
+	util_idmap_fini(&table->descs);
 	pthread_mutex_destroy(&table->use_lock);
 }
 
@@ -34,7 +36,7 @@ static struct core_mr **core_mr_slot(const struct core_mr_table *table, uint64_t
 	return &table->slots[(key * 0x9E3779B97F4A7C15u >> 32) & (table->slot_cnt - 1)];
 }
 
-static struct core_mr *core_mr_find(const struct core_mr_table *table, uint64_t key)
+struct core_mr *core_mr_find(const struct core_mr_table *table, uint64_t key)
 {
 	struct core_mr *mr;
 
@@ -100,18 +102,11 @@ static int core_mr_choose_key(struct core_mr_table *table, uint64_t *key)
 	return ret;
 }
 
-int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key)
+/** Enters a region in the slots. */
+static int core_mr_list(struct core_mr_table *table, struct core_mr *mr)
 {
-	struct core_mr_table *table = dom->mrs;
-	int ret = prov_key ? core_mr_choose_key(table, &mr->key) : 0;
+	int ret;
 
-	mr->listed = false;
-	mr->users = 0;
-	util_list_init(&mr->exposures);
-	if (ret)
-		return ret;
-	if (!(mr->access & (FI_REMOTE_READ | FI_REMOTE_WRITE)))
-		return 0;
 	if (core_mr_find(table, mr->key))
 		return -FI_ENOKEY;
 	ret = core_mr_table_grow(table);
@@ -123,10 +118,42 @@ int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key)
 	return 0;
 }
 
+/** Assigns a descriptor. Without memory for one, the region has none, which is correct too. */
+static void core_mr_describe(struct core_mr_table *table, struct core_mr *mr)
+{
+	uint32_t id;
+
+	if (!util_idmap_alloc(&table->descs, mr, &id))
+		mr->desc = (void *)((uintptr_t)id + 1);
+}
+
+int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key)
+{
+	struct core_mr_table *table = dom->mrs;
+	int ret = prov_key ? core_mr_choose_key(table, &mr->key) : 0;
+
+	mr->listed = false;
+	mr->users = 0;
+	mr->table = table;
+	mr->desc = NULL;
+	mr->regs = NULL;
+	mr->unfit = false;
+	util_list_init(&mr->exposures);
+	util_list_init(&mr->lessees);
+	if (!ret && (mr->access & (FI_REMOTE_READ | FI_REMOTE_WRITE)))
+		ret = core_mr_list(table, mr);
+	if (!ret)
+		core_mr_describe(table, mr);
+	return ret;
+}
+
 void core_mr_remove(struct core_dom *dom, struct core_mr *mr)
 {
 	struct core_mr **at;
 
+	if (mr->desc)
+		util_idmap_release(&dom->mrs->descs, (uint32_t)((uintptr_t)mr->desc - 1));
+	mr->desc = NULL;
 	if (!mr->listed)
 		return;
 	for (at = core_mr_slot(dom->mrs, mr->key); *at != mr; at = &(*at)->next)
@@ -146,6 +173,13 @@ void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct u
 	pthread_mutex_unlock(&dom->mrs->use_lock);
 }
 
+void core_mr_add_lessee(struct core_dom *dom, struct core_mr *mr, struct util_list *lessee)
+{
+	pthread_mutex_lock(&dom->mrs->use_lock);
+	util_list_push_back(&mr->lessees, lessee);
+	pthread_mutex_unlock(&dom->mrs->use_lock);
+}
+
 void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts,
 		   struct util_list *exposure)
 {
@@ -153,6 +187,59 @@ void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts,
 	mr->users -= counts;
 	util_list_remove(exposure);
 	pthread_mutex_unlock(&dom->mrs->use_lock);
+}
+
+static struct core_reg *core_mr_find_reg(const struct core_mr *mr, const void *dev, unsigned access)
+{
+	struct core_reg *reg = __atomic_load_n(&mr->regs, __ATOMIC_ACQUIRE);
+
+	while (reg && (reg->dev != dev || reg->access != access))
+		reg = reg->next;
+	return reg;
+}
+
+/** Registers a region. The domain's lock is held: no other thread does so with this device. */
+static struct core_reg *core_mr_new_reg(struct core_mr *mr, struct core_chan *chan, unsigned access)
+{
+	struct core_reg *reg;
+
+	if (!mr->fixed || mr->iov_cnt != 1 || __atomic_load_n(&mr->unfit, __ATOMIC_RELAXED))
+		return NULL;
+	if (chan->ops->reg(chan, mr->iov[0].iov_base, mr->len, access, &reg)) {
+		__atomic_store_n(&mr->unfit, true, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	pthread_mutex_lock(&mr->table->use_lock);
+	reg->next = mr->regs;
+	__atomic_store_n(&mr->regs, reg, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&mr->table->use_lock);
+	return reg;
+}
+
+struct core_reg *core_mr_reg(struct core_mr *mr, struct core_chan *chan, unsigned access)
+{
+	struct core_reg *reg = core_mr_find_reg(mr, chan->reg_dev, access);
+
+	return reg ? reg : core_mr_new_reg(mr, chan, access);
+}
+
+bool core_mr_is_busy(const struct core_mr *mr)
+{
+	const struct core_reg *reg = mr->regs;
+
+	while (reg && !reg->users)
+		reg = reg->next;
+	return reg || mr->users || !util_list_is_empty(&mr->lessees);
+}
+
+void core_mr_dereg(struct core_mr *mr)
+{
+	struct core_reg *reg;
+
+	while ((reg = mr->regs)) {
+		mr->regs = reg->next;
+		reg->close(reg);
+	}
 }
 
 /** Finds and checks the region of an access. Returns 0 and the offset in the region, or -FI_E*. */

@@ -10,6 +10,10 @@
  * Its result is valid until the caller returns to progress: a region may be closed then. A longer
  * transfer (a device moves the bytes) counts in `users`, and a close of the region waits for it.
  *
+ * A region whose memory stays mapped (`fixed`) may be registered with devices, once for each device
+ * and set of rights, when it is first needed. Peers with a lease (rma/core_rma_lease.h) then access
+ * it without a request. core_mr_dereg ends that; the registrar revokes the leases before.
+ *
  * The registrar embeds core_mr and frees it after core_mr_remove. Where core domains share a table,
  * a change and a wait for users take the locks of all of them, a lookup takes one. `users` and
  * `exposures` have a lock of their own.
@@ -23,8 +27,11 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "core/core_reg.h"
+#include "util/idmap.h"
 #include "util/list.h"
 
+struct core_chan;
 struct core_cntr;
 struct core_dom;
 
@@ -40,6 +47,12 @@ struct core_mr {
 	struct core_cntr *remote_write; /* counts ended accesses of peers, or NULL */
 	uint32_t users;                 /* transfers in progress by device or kernel */
 	struct util_list exposures;     /* core_rma_deferred.mr_link */
+	struct util_list lessees;       /* core_rma_lessee.mr_link: peers with a lease */
+	struct core_reg *regs;          /* registrations with devices; grows at its front */
+	struct core_mr_table *table;    /* set by core_mr_add */
+	bool fixed;                     /* the memory stays mapped: devices may access it */
+	bool unfit;                     /* a device refused to register it */
+	void *desc;                     /* descriptor for local buffers, set by core_mr_add */
 	bool listed;                    /* in the table */
 	struct core_mr *next;           /* in the table's slot */
 	size_t iov_cnt;
@@ -53,9 +66,11 @@ struct core_mr_table {
 	struct core_mr **slots;
 	uint64_t slot_cnt;
 	uint64_t cnt;
+	struct util_idmap descs;     /* descriptors, less one -> core_mr */
 	uint64_t keys[CORE_MR_KEYS]; /* random numbers for the next keys chosen here */
 	uint32_t key_cnt;
-	pthread_mutex_t use_lock; /* guards users and exposures of all regions; innermost lock */
+	/* guards users, exposures, lessees, and growth of regs; innermost lock */
+	pthread_mutex_t use_lock;
 };
 
 void core_mr_table_init(struct core_mr_table *table);
@@ -76,8 +91,31 @@ void core_mr_remove(struct core_dom *dom, struct core_mr *mr);
  * not).
  */
 void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *exposure);
+/** Links a peer that has a lease in `lessees`. core_mr_unuse unlinks it. */
+void core_mr_add_lessee(struct core_dom *dom, struct core_mr *mr, struct util_list *lessee);
 void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts,
 		   struct util_list *exposure);
+
+/** Returns the region of a key, or NULL. Valid until the caller returns to progress. */
+struct core_mr *core_mr_find(const struct core_mr_table *table, uint64_t key);
+
+/** Returns the region of a descriptor, or NULL: a user may pass anything. */
+static inline struct core_mr *core_mr_of_desc(const struct core_mr_table *table, void *desc)
+{
+	uintptr_t id = (uintptr_t)desc - 1;
+
+	return id <= UINT32_MAX ? util_idmap_lookup(&table->descs, (uint32_t)id) : NULL;
+}
+
+/**
+ * Returns the registration of a region with the device of a channel for `access` (core_reg.access),
+ * made if need be. NULL: the device cannot access this region.
+ */
+struct core_reg *core_mr_reg(struct core_mr *mr, struct core_chan *chan, unsigned access);
+/** Returns true while transfers or exposures use the region, or peers have a lease. */
+bool core_mr_is_busy(const struct core_mr *mr);
+/** Ends all registrations of a region. Called with the locks of all domains. */
+void core_mr_dereg(struct core_mr *mr);
 
 /**
  * Returns in `iov` the memory of [addr, addr + len) of the region `key`, at most CORE_MR_IOV_MAX

@@ -34,7 +34,7 @@ static int core_op_start(struct core_op *op)
 {
 	int ret;
 
-	if (op->fence && !core_op_is_oldest(op))
+	if ((op->fence && !core_op_is_oldest(op)) || (op->peer->direct_reads && !op->reads))
 		return -FI_EAGAIN;
 	core_op_unqueue(op);
 	ret = op->ops->start(op);
@@ -97,7 +97,7 @@ static bool core_op_run(struct core_peer *peer)
 	return !cnt && (!queue || queue == -FI_EAGAIN) && (!streams || streams == -FI_EAGAIN);
 }
 
-static void core_op_adopt(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer)
+void core_op_adopt(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer)
 {
 	op->ops = ops;
 	op->peer = peer;

@@ -57,6 +57,7 @@ struct core_op {
 	struct core_peer *peer;
 	bool queued; /* not started */
 	bool fence;  /* set by the submitter: starts after all earlier operations have ended */
+	bool reads;  /* set by the submitter: may start while direct reads are in progress */
 	struct util_list peer_link; /* core_peer.tx */
 	struct util_list wait_link; /* core_peer.tx_queue or .tx_stream */
 };
@@ -67,6 +68,9 @@ struct core_op {
  * error of the connect. On error nothing was submitted.
  */
 int core_op_submit(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer);
+
+/** Adds an operation that has started and waits in no queue: it ends when the peer fails. */
+void core_op_adopt(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer);
 
 /** Unlinks an operation that has ended from all lists. The owner frees it. */
 void core_op_end(struct core_op *op);

@@ -34,7 +34,8 @@ static void core_peer_set_state(struct core_peer *peer, enum core_peer_state sta
 void core_peer_set_eager(struct core_peer *peer)
 {
 	peer->eager_end = 0;
-	if (peer->state == CORE_PEER_UP && util_list_is_empty(&peer->tx_queue))
+	if (peer->state == CORE_PEER_UP && util_list_is_empty(&peer->tx_queue) &&
+	    !peer->direct_reads)
 		peer->eager_end = core_peer_eager_max(peer) + 1;
 }
 
@@ -63,6 +64,7 @@ static struct core_peer *core_peer_new(struct core_ep *ep, const struct sockaddr
 	util_list_init(&peer->tx_queue);
 	util_list_init(&peer->tx_stream);
 	util_list_init(&peer->rma_deferred);
+	util_list_init(&peer->lessees);
 	util_list_init(&peer->rx);
 	util_list_init(&peer->ep_link);
 	util_list_init(&peer->work.link);

@@ -38,7 +38,7 @@ struct core_peer {
 	struct core_chan *chan; /* NULL unless UP */
 	/*
 	 * Messages with fewer bytes than this may be sent eagerly now; 0: not UP, or operations
-	 * wait in tx_queue.
+	 * wait in tx_queue, or for direct reads.
 	 */
 	size_t eager_end;
 	size_t rpc_resp_lim; /* largest maximum response size of a user's call, while UP */
@@ -53,8 +53,13 @@ struct core_peer {
 	struct util_list tx_stream; /* core_op.wait_link: started, more to send */
 	struct util_list rx;        /* core_unexp.peer_link: messages from this peer, not ended */
 	struct util_list rma_deferred; /* core_rma_deferred.peer_link: long accesses of this peer */
-	struct util_list ep_link;      /* core_ep.known or .unnamed */
-	struct core_work work;         /* runs tx_queue and tx_stream */
+	struct util_list lessees;      /* core_rma_lessee.peer_link: leases of this peer */
+	struct core_rma_leases *leases; /* from this peer, or NULL (rma/core_rma_lease.h) */
+	/* Endpoint keeps orders: direct reads in progress, which no other operation may overtake */
+	uint32_t direct_reads;
+	uint32_t access_calls;    /* calls of accesses without a response */
+	struct util_list ep_link; /* core_ep.known or .unnamed */
+	struct core_work work;    /* runs tx_queue and tx_stream */
 	struct core_pending pending;
 	struct core_tx_selector selector;
 	uint64_t incarnation;

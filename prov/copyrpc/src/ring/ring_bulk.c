@@ -3,6 +3,7 @@
 #include "ring/ring_bulk.h"
 
 #include "ring/ring_transport.h"
+#include "util/copy.h"
 
 /** Deregisters the buffers of `get`. */
 static void ring_bulk_dereg(struct ring_conn *conn, struct dev_get *get)
@@ -17,7 +18,7 @@ static void ring_bulk_dereg(struct ring_conn *conn, struct dev_get *get)
 	}
 }
 
-static int ring_bulk_reg(struct ring_conn *conn, struct dev_get *get)
+int ring_bulk_reg(struct ring_conn *conn, struct dev_get *get, unsigned access)
 {
 	struct ring_transport *transport = ring_conn_transport(conn);
 	int ret = 0;
@@ -28,11 +29,25 @@ static int ring_bulk_reg(struct ring_conn *conn, struct dev_get *get)
 	for (i = 0; i < get->iov_cnt && !ret; i++)
 		if (get->iov[i].iov_len)
 			ret = transport->dev_ops->mem_reg(transport->dev, get->iov[i].iov_base,
-							  get->iov[i].iov_len, DEV_MEM_LOCAL,
+							  get->iov[i].iov_len, access,
 							  &get->mem[i]);
 	if (ret)
 		ring_bulk_dereg(conn, get);
 	return ret;
+}
+
+void ring_bulk_release(struct ring_conn *conn, struct ring_get *rget)
+{
+	const struct core_get *get = rget->dev.user;
+
+	if (rget->registered)
+		ring_bulk_dereg(conn, &rget->dev);
+	if (!rget->slot)
+		return;
+	if (rget->reads && !rget->dev.status)
+		util_iov_scatter(get->iov, get->iov_cnt, 0, rget->slot->bytes, get->len);
+	ring_bounce_put(&ring_conn_transport(conn)->bounce, rget->slot);
+	rget->slot = NULL;
 }
 
 int ring_bulk_get(struct core_chan *chan, struct core_get *get)
@@ -53,7 +68,9 @@ int ring_bulk_get(struct core_chan *chan, struct core_get *get)
 		.user = get,
 	};
 	assert(get->iov_cnt <= DEV_GET_IOV_MAX);
-	ret = ring_bulk_reg(conn, dget);
+	rget->slot = NULL;
+	rget->registered = true;
+	ret = ring_bulk_reg(conn, dget, DEV_MEM_LOCAL);
 	if (ret)
 		return ret;
 	util_list_init(&rget->link);
@@ -73,7 +90,7 @@ void ring_bulk_get_done(struct ring_conn *conn, struct dev_get *dget)
 	struct core_get *get = dget->user;
 
 	util_list_remove(&rget->link);
-	ring_bulk_dereg(conn, dget);
+	ring_bulk_release(conn, rget);
 	get->status = dget->status;
 	conn->eng.up->on_get_done(&conn->eng.chan, get);
 }

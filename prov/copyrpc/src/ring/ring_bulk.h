@@ -18,12 +18,17 @@
 
 #include <assert.h>
 
+#include "ring/ring_bounce.h"
 #include "ring/ring_conn.h"
 
-/** Get in progress. Stored in core_get.engine. */
+/** Get or direct access in progress. Stored in core_get.engine. */
 struct ring_get {
-	struct dev_get dev;    /* First member; `user` is the core_get */
-	struct util_list link; /* ring_conn.gets */
+	struct dev_get dev;            /* First member; `user` is the core_get */
+	struct util_list link;         /* ring_conn.gets */
+	struct ring_bounce_slot *slot; /* the bytes go through it, or NULL */
+	struct iovec slot_iov;
+	bool registered; /* the buffers are registered for the transfer */
+	bool reads;      /* bytes of a slot go to the buffers at the end */
 };
 
 static_assert(sizeof(struct ring_get) <= sizeof(((struct core_get *)0)->engine), "it lives there");
@@ -33,6 +38,14 @@ int ring_bulk_get(struct core_chan *chan, struct core_get *get);
 int ring_bulk_expose(struct core_chan *chan, const void *addr, size_t len,
 		     struct core_exposure *exposure);
 void ring_bulk_unexpose(struct core_chan *chan, struct core_exposure *exposure);
+
+/**
+ * Registers the buffers of `get` for a set of enum dev_mem_access, if the device needs it. Returns
+ * 0, or -FI_E* with none registered.
+ */
+int ring_bulk_reg(struct ring_conn *conn, struct dev_get *get, unsigned access);
+/** Ends the use of slot or registration, and delivers the bytes of a read. */
+void ring_bulk_release(struct ring_conn *conn, struct ring_get *rget);
 
 /** Handles DEV_EV_GET: completes the get and notifies core. */
 void ring_bulk_get_done(struct ring_conn *conn, struct dev_get *get);

@@ -246,6 +246,8 @@ UTIL_INLINE bool ring_flush_dirty(const struct dev_link_ops *dev, struct ring_co
 	struct ring_tx *tx = &conn->tx;
 
 	tx->fast.flushed_full = false;
+	if (tx->post_cnt && dev->kick)
+		dev->kick(conn->link); /* the queue may be full of transfers with DEV_GET_MORE */
 	if (tx->post_cnt)
 		ring_tx_repost(dev, conn);
 	if (tx->post_cnt)
@@ -254,6 +256,8 @@ UTIL_INLINE bool ring_flush_dirty(const struct dev_link_ops *dev, struct ring_co
 		ring_tx_close(dev, conn);
 		return !tx->post_cnt;
 	}
+	if (dev->kick)
+		dev->kick(conn->link);
 	if (!ring_flush_control_due(conn) || ring_flush_credit_only(dev, conn))
 		return !tx->post_cnt;
 	ring_tx_read_consumer(dev, conn);

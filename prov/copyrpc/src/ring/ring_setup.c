@@ -17,7 +17,7 @@
 #include "util/log.h"
 #include "util/param.h"
 
-#define RING_SETUP_VERSION 3u
+#define RING_SETUP_VERSION 4u
 #define RING_GRANT_DEFAULT (32u << 10) /* Response bytes granted if FI_COPYRPC_GRANT_MAX is 0 */
 #define RING_GRANT_LEAST   64u         /* Smallest reservation of a call */
 
@@ -152,5 +152,8 @@ int ring_setup_establish(struct eng_conn *eng, const struct cm_params *peer)
 		       ring_setup_grant(peer_params.grant_max, link->rx_len));
 	if (ring_transport_registers(ring_conn_transport(conn)))
 		conn->eng.chan.get_min = util_params.rndv_min;
+	if (ring_transport_registers(ring_conn_transport(conn)) && (link->caps & DEV_CAP_PUT) &&
+	    util_params.nic_rma)
+		conn->eng.chan.reg_dev = conn->eng.transport;
 	return 0;
 }

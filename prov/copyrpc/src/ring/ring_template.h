@@ -16,6 +16,7 @@
  */
 #include "ring/ring_bulk.h"
 #include "ring/ring_call.h"
+#include "ring/ring_direct.h"
 #include "ring/ring_rx.h"
 #include "ring/ring_send.h"
 #include "ring/ring_transport.h"
@@ -160,6 +161,9 @@ static const struct core_chan_ops ring_this_chan_ops = {
 	.get = ring_bulk_get,
 	.expose = ring_bulk_expose,
 	.unexpose = ring_bulk_unexpose,
+	.direct = ring_direct,
+	.undirect = ring_direct_drop,
+	.reg = ring_direct_reg,
 	.release = ring_rx_release_retained,
 	.drain = eng_chan_drain,
 	.withdraw = eng_chan_withdraw,

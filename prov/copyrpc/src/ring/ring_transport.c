@@ -23,6 +23,7 @@ void ring_transport_close(struct eng_transport *eng)
 {
 	struct ring_transport *transport = ring_transport_of(eng);
 
+	ring_bounce_fini(&transport->bounce, transport->dev_ops, transport->dev);
 	transport->dev_ops->close(transport->dev);
 }
 

@@ -15,6 +15,7 @@
 
 #include "dev/dev.h"
 #include "engine/eng_transport.h"
+#include "ring/ring_bounce.h"
 #include "ring/ring_conn.h"
 #include "util/list.h"
 
@@ -30,6 +31,7 @@ struct ring_transport {
 	uint32_t unacked_polls;   /* Progress calls since then */
 	uint32_t unacked_tick;
 	uint32_t polls; /* Progress calls, modulo 2^32 */
+	struct ring_bounce bounce;
 };
 
 static_assert(sizeof(struct ring_transport) <= sizeof(union eng_transport_space), "it lies there");

@@ -39,6 +39,9 @@ struct util_params {
 	size_t single_copy_min; /* SINGLE_COPY_MIN: smallest message the kernel copies; 0: none */
 	size_t unexpected_mem;  /* UNEXPECTED_MEM: heap for unexpected messages, per domain */
 	int peer_timeout_ms;    /* PEER_TIMEOUT */
+	int revoke_timeout_ms;  /* REVOKE_TIMEOUT: wait of a close for peers with a lease */
+	int nic_rma;            /* NIC_RMA: regions that devices access: 0: none, 1: with
+				 * FI_MR_ALLOCATED, 2: all */
 	int single_copy;        /* SINGLE_COPY: 0: never process_vm_readv; 1: if the probe passes */
 	int link_rate; /* LINK_RATE: Mbit/s that datagrams are paced for; 0: the device's default */
 	int udp_plain; /* UDP_PLAIN: 1: no GSO, no GRO */

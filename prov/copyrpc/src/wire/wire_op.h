@@ -36,11 +36,12 @@ enum wire_op {
 	WIRE_OP_EXPOSE = 9, /* call: remote read, the target exposes the bytes; one-way: the
 			      * reader has got them */
 	WIRE_OP_ATOMIC =
-		10,        /* call: atomic operation, old values in the response (wire_atomic.h) */
-	WIRE_OP_COLL = 11, /* call: collective operation (wire_coll.h) */
-	WIRE_OP_RPC = 12,  /* call: user's request; no flags, the word carries the maximum
+		10,         /* call: atomic operation, old values in the response (wire_atomic.h) */
+	WIRE_OP_COLL = 11,  /* call: collective operation (wire_coll.h) */
+	WIRE_OP_RPC = 12,   /* call: user's request; no flags, the word carries the maximum
 			      * response size instead: wire_rpc_word */
-	WIRE_OP_LAST = WIRE_OP_RPC,
+	WIRE_OP_LEASE = 13, /* call: requests the lease of a region, or revokes it (wire_rma.h) */
+	WIRE_OP_LAST = WIRE_OP_LEASE,
 };
 
 #define WIRE_OP_MASK    0x0000000Fu

@@ -14,6 +14,8 @@
  *                                                    ends the exposure with a one-way EXPOSE:
  *                                                    struct wire_rma_return
  *
+ *   LEASE   struct wire_lease_call                   struct wire_lease, or nothing to REVOKE
+ *
  * The call that covers the last byte ends the access: it alone carries remote CQ data, and the
  * target counts it. An EXPOSE counts when its exposure ends, if the bytes were read.
  */
@@ -65,6 +67,33 @@ struct wire_rma_return {
 	uint32_t status; /* 0: the access is over; a positive FI_E*: not read, READs follow */
 };
 
+enum wire_lease_kind {
+	WIRE_LEASE_REQUEST = 0, /* by the end that accesses the region */
+	WIRE_LEASE_REVOKE = 1,  /* by the end that owns it; the response follows the last access */
+};
+
+/** LEASE. */
+struct wire_lease_call {
+	uint64_t key;  /* of the region */
+	uint32_t kind; /* enum wire_lease_kind */
+	uint32_t zero;
+};
+
+#define WIRE_LEASE_READ  0x1u /* the device may read the region */
+#define WIRE_LEASE_WRITE 0x2u /* the device may write the region */
+
+/** Response to a REQUEST. */
+struct wire_lease {
+	uint32_t status; /* 0, or a positive FI_E*: no such region now */
+	uint32_t rights; /* WIRE_LEASE_*; 0: the region is accessed by calls only */
+	uint64_t base;   /* first address of the region for accesses */
+	uint64_t len;    /* bytes of the region */
+	uint64_t addr;   /* of the first byte in the owner's address space, for the device */
+	uint64_t rkey;   /* for the device */
+};
+
+static_assert(sizeof(struct wire_lease_call) == 16, "wire");
+static_assert(sizeof(struct wire_lease) == 40, "wire");
 static_assert(sizeof(struct wire_rma) == 40, "wire");
 static_assert(sizeof(struct wire_rma_source) == 16, "wire");
 static_assert(sizeof(struct wire_rma_reply) == 16, "wire");

@@ -22,8 +22,22 @@ void rma_region_open(unsigned i, uint64_t access, uint64_t base)
 	mr->base = base;
 	mr->len = RMA_MEM_LEN;
 	mr->iov_cnt = 1;
+	mr->fixed = true;
 	mr->iov[0] = (struct iovec){ rma_memory[i] + RMA_GUARD, RMA_MEM_LEN };
 	cr_assert_eq(core_mr_add(&rma_nodes[i].dom, mr, false), 0);
+}
+
+void rma_region_close(unsigned i)
+{
+	struct core_mr *mr = &rma_regions[i];
+
+	core_mr_remove(&rma_nodes[i].dom, mr);
+	for (unsigned turns = 0; core_mr_is_busy(mr) && turns < 20; turns++) {
+		core_rma_lessee_revoke(mr);
+		nodes_settle(rma_nodes, 2);
+	}
+	core_rma_lessee_forget(mr);
+	core_mr_dereg(mr);
 }
 
 void rma_start(size_t eager_max, unsigned room, unsigned credit, uint32_t caps)
@@ -37,6 +51,8 @@ void rma_start(size_t eager_max, unsigned room, unsigned credit, uint32_t caps)
 	fake_engine_cfg.room = room;
 	fake_engine_cfg.credit = credit;
 	fake_engine_cfg.caps = caps;
+	fake_direct_cfg.on = caps & RMA_DIRECT;
+	fake_engine_cfg.caps &= ~RMA_DIRECT;
 	nodes_open(rma_nodes, 2);
 	for (unsigned i = 0; i < 2; i++) {
 		rma_nodes[i].ep.remote_access = RMA_BOTH;
@@ -48,7 +64,7 @@ void rma_start(size_t eager_max, unsigned room, unsigned credit, uint32_t caps)
 void rma_stop(void)
 {
 	for (unsigned i = 0; i < 2; i++)
-		core_mr_remove(&rma_nodes[i].dom, &rma_regions[i]);
+		rma_region_close(i);
 	nodes_close(rma_nodes, 2);
 }
 

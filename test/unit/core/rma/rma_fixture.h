@@ -12,7 +12,9 @@
 
 #include "core/core_mr.h"
 #include "core/rma/core_rma.h"
+#include "core/rma/core_rma_lease.h"
 #include "support/core_pair.h"
+#include "support/fake_direct.h"
 
 #define RMA_BOTH     (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define RMA_MEM_LEN  (64u << 10)
@@ -20,6 +22,7 @@
 #define RMA_GUARD    64
 #define RMA_NOT_SENT 0xA5
 #define RMA_BULK     (CORE_CHAN_GET | CORE_CHAN_REVOKE)
+#define RMA_DIRECT   0x80000000u /* of rma_start: direct accesses work */
 
 extern struct node rma_nodes[2];
 /* Memory of each node; the region is between the guards. */
@@ -32,6 +35,8 @@ void rma_start(size_t eager_max, unsigned room, unsigned credit, uint32_t caps);
 void rma_stop(void);
 /** Opens the removed region of node i again, at address `base`. */
 void rma_region_open(unsigned i, uint64_t access, uint64_t base);
+/** Closes the region of node i as fi_close does: revokes its leases and deregisters it. */
+void rma_region_close(unsigned i);
 
 int rma_access(unsigned from, unsigned to, bool write, void *buf, size_t len, uint64_t addr,
 	       uint64_t key, uint64_t flags, void *context);

@@ -17,6 +17,7 @@
 #include "core/msg/core_rx_bulk.h"
 #include "core/rma/core_atomic.h"
 #include "core/rma/core_rma.h"
+#include "core/rma/core_rma_lease.h"
 #include "core/rpc/core_rpc.h"
 #include "util/bits.h"
 
@@ -40,7 +41,7 @@ const struct core_module core_modules[CORE_MODULE_CNT] = {
 		.ep_close = core_rma_ep_close,
 		.peer_failed = core_rma_peer_failed,
 		.peer_closed = core_rma_peer_closed,
-		.mr_revoke = core_rma_revoke,
+		.mr_revoke = core_rma_mr_revoke,
 	},
 	{
 		.ep_open = core_rpc_ep_open,
@@ -60,6 +61,7 @@ const struct core_handler core_handlers[WIRE_OP_MASK + 1] = {
 	[WIRE_OP_FETCH] = { .on_call = core_rma_on_call },
 	[WIRE_OP_EXPOSE] = { .on_msg = core_rma_on_msg, .on_call = core_rma_on_call },
 	[WIRE_OP_ATOMIC] = { .on_call = core_atomic_on_call },
+	[WIRE_OP_LEASE] = { .on_call = core_rma_on_lease },
 	[WIRE_OP_COLL] = { .on_call = core_coll_on_call },
 };
 

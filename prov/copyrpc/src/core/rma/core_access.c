@@ -49,17 +49,24 @@ int core_access_call(struct core_access *access, const struct core_frame *frame,
 	int ret;
 
 	access->calls++;
+	access->op.peer->access_calls++;
 	access->sent += len;
 	access->rma_off += len;
 	ret = chan->ops->call(chan, frame, resp_max, &access->op, 0);
 	if (ret) {
-		access->calls--;
+		core_access_responded(access);
 		access->sent -= len;
 		access->rma_off -= len;
 		return ret;
 	}
 	access->issued = access->sent == access->len;
 	return 0;
+}
+
+void core_access_responded(struct core_access *access)
+{
+	access->calls--;
+	access->op.peer->access_calls--;
 }
 
 int core_access_status(uint32_t status)
@@ -116,6 +123,7 @@ void core_access_free(struct core_access *access, struct util_pool *pool)
 
 void core_access_end(struct core_access *access, struct util_pool *pool)
 {
+	access->op.peer->access_calls -= access->calls; /* not 0: the peer has failed */
 	core_access_complete(access->op.peer->ep, access);
 	core_op_end(&access->op);
 	core_access_free(access, pool);

@@ -69,6 +69,9 @@ void core_access_ext(const struct core_access *access, struct core_frame *frame,
 int core_access_call(struct core_access *access, const struct core_frame *frame, size_t len,
 		     uint32_t resp_max);
 
+/** Counts the response to a call, or its failure. */
+void core_access_responded(struct core_access *access);
+
 /** Returns a peer's status as 0 or -FI_E*. */
 int core_access_status(uint32_t status);
 /** Stores the bytes of a response at `off` in the iov. Returns 0, or -FI_EIO if they do not fit. */

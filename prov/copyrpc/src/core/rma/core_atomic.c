@@ -149,7 +149,7 @@ static void core_atomic_on_reply(struct core_op *op, int status, const uint8_t *
 {
 	struct core_atomic_req *req = core_atomic_req_of(op);
 
-	req->access.calls--;
+	core_access_responded(&req->access);
 	if (!status)
 		status = core_atomic_response(req, data, len);
 	if (!req->access.err)

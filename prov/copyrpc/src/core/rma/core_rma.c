@@ -11,6 +11,7 @@
 #include "core/core_peer.h"
 #include "core/rma/core_atomic.h"
 #include "core/rma/core_rma_bulk.h"
+#include "core/rma/core_rma_direct.h"
 #include "util/copy.h"
 #include "wire/wire_rma.h"
 
@@ -119,18 +120,33 @@ static int core_rma_run(struct core_rma_req *req)
 	return ret;
 }
 
-/** Starts an access. On an ordered endpoint a bulk access stays first in the queue to its end. */
-static int core_rma_start(struct core_op *op)
+/**
+ * Makes the calls of an access that the devices do not do. On an ordered endpoint a bulk access
+ * stays first in the queue to its end.
+ */
+static int core_rma_start_calls(struct core_rma_req *req)
 {
-	struct core_rma_req *req = core_rma_req_of(op);
-	int ret = core_rma_run(req);
+	struct core_op *op = &req->access.op;
+	int ret;
 
+	req->by_calls = true;
+	ret = core_rma_run(req);
 	if (ret)
 		return ret;
 	if (op->peer->ep->rma_ordered && req->bulk && (req->access.calls || req->fetching))
 		return -FI_EAGAIN;
 	core_rma_end_if_done(req);
 	return 0;
+}
+
+static int core_rma_start(struct core_op *op)
+{
+	struct core_rma_req *req = core_rma_req_of(op);
+	int ret = CORE_RMA_BY_CALLS;
+
+	if (!req->by_calls)
+		ret = core_rma_direct_start(req);
+	return ret == CORE_RMA_BY_CALLS ? core_rma_start_calls(req) : ret;
 }
 
 static int core_rma_stream(struct core_op *op)
@@ -177,7 +193,7 @@ static void core_rma_on_reply(struct core_op *op, int status, const uint8_t *dat
 {
 	struct core_rma_req *req = core_rma_req_of(op);
 
-	req->access.calls--;
+	core_access_responded(&req->access);
 	if (!status)
 		status = core_rma_response(req, data, len);
 	if (!req->access.err)
@@ -189,6 +205,8 @@ static void core_rma_fail(struct core_op *op, int err)
 {
 	struct core_rma_req *req = core_rma_req_of(op);
 
+	if (req->direct)
+		core_rma_direct_drop(req);
 	req->access.err = err;
 	core_rma_end(req);
 }
@@ -212,6 +230,7 @@ static int core_rma_inject(struct core_rma_req *req, const struct core_rma *r)
 	util_iov_gather(to, r->iov, r->iov_cnt, 0, r->len);
 	req->iov[0] = (struct iovec){ .iov_base = to, .iov_len = r->len };
 	req->iov_cnt = 1;
+	req->desc = NULL;
 	return 0;
 }
 
@@ -224,7 +243,9 @@ static struct core_rma_req *core_rma_new(struct core_ep *ep, const struct core_r
 	memset(req, 0, offsetof(struct core_rma_req, iov));
 	req->access.op.fence = r->flags & FI_FENCE;
 	req->access.kind = FI_RMA | (r->write ? FI_WRITE : FI_READ);
+	req->access.op.reads = !r->write;
 	req->access.fetches = !r->write;
+	req->desc = r->desc;
 	req->write = r->write;
 	req->access.silent = r->silent;
 	req->access.len = r->len;

@@ -10,7 +10,8 @@
  *   core_rma_post -> core_op queue -> calls while there is room -> responses -> completion
  *
  * Accesses start in the order they were posted, sends included, and stay first in the queue until
- * their last call has left. Long ranges are transferred by a get instead: core_rma_bulk.h.
+ * their last call has left. Long ranges are transferred by a get instead: core_rma_bulk.h. Where
+ * the devices of both ends can do it, an access is no call at all: core_rma_direct.h.
  *
  * Bytes of an injected write are copied.
  */
@@ -35,6 +36,10 @@
 #define CORE_RMA_WRITE_LEN (8u << 10)
 #define CORE_RMA_READ_LEN  (4u << 10)
 
+struct core_mr;
+struct core_peer;
+struct core_rma_lease;
+
 /** Arguments of an access, as of fi_writemsg and fi_readmsg. */
 struct core_rma {
 	bool write;
@@ -43,11 +48,13 @@ struct core_rma {
 	const struct iovec *iov;
 	size_t iov_cnt; /* <= CORE_RMA_IOV_MAX */
 	size_t len;     /* sum of iov */
+	void *desc;     /* of the region that iov lies in (fi_mr_desc), or anything */
 	const struct fi_rma_iov *rma_iov;
 	size_t rma_cnt; /* <= CORE_RMA_IOV_MAX; the sum of their lengths is len */
 	uint64_t data;
 	void *context;
-	uint64_t flags; /* FI_COMPLETION, FI_INJECT, FI_FENCE, FI_REMOTE_CQ_DATA */
+	/* FI_COMPLETION, FI_INJECT, FI_FENCE, FI_MORE, FI_REMOTE_CQ_DATA, FI_DELIVERY_COMPLETE */
+	uint64_t flags;
 };
 
 /**
@@ -66,19 +73,22 @@ struct core_rma_req {
 	bool no_bulk;                  /* get is not possible */
 	bool fetching;                 /* get in progress */
 	bool returning;                /* the target's exposure is to be returned */
+	bool by_calls;                 /* calls have been made, or the device cannot do it */
+	struct core_chan *direct;      /* direct access in progress on it, or NULL */
+	struct core_rma_lease *lease;  /* of the direct access */
+	void *desc;                    /* of core_rma */
 	struct core_exposure exposure; /* bulk write: of the local buffer */
-	struct core_get get;           /* bulk read */
+	struct core_get get;           /* bulk read or direct access */
 	struct wire_rma_return back;   /* body of the message that returns the exposure */
 	size_t iov_cnt;
 	struct iovec iov[CORE_RMA_IOV_MAX];
 	uint8_t inlined[CORE_RMA_INLINE]; /* bytes of an injected write, if they fit */
 };
 
-struct core_mr;
-struct core_peer;
-
 /** Ends the exposures of a region: the revocable ones (CORE_CHAN_REVOKE), or `all` of them. */
 void core_rma_revoke(struct core_mr *mr, bool all);
+/** Implements core_module.mr_revoke: ends exposures, and revokes the leases of a region. */
+void core_rma_mr_revoke(struct core_mr *mr, bool all);
 /** Hooks of core_module.h. Exposures end before a channel is closed, gets after it. */
 int core_rma_ep_open(struct core_ep *ep);
 void core_rma_ep_close(struct core_ep *ep);

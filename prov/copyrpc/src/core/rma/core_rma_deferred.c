@@ -7,6 +7,7 @@
 #include "core/core_dom.h"
 #include "core/core_peer.h"
 #include "core/rma/core_rma_bulk.h"
+#include "core/rma/core_rma_lease.h"
 
 static struct core_rma_deferred *core_rma_deferred_new(const struct core_rma_in *in)
 {
@@ -174,6 +175,12 @@ void core_rma_revoke(struct core_mr *mr, bool all)
 	}
 }
 
+void core_rma_mr_revoke(struct core_mr *mr, bool all)
+{
+	core_rma_revoke(mr, all);
+	core_rma_lessee_revoke(mr);
+}
+
 static void core_rma_drop_if(struct core_peer *peer, bool exposures)
 {
 	struct util_list *it, *tmp;
@@ -189,6 +196,8 @@ static void core_rma_drop_if(struct core_peer *peer, bool exposures)
 void core_rma_peer_failed(struct core_peer *peer, int err)
 {
 	core_rma_drop_if(peer, true);
+	core_rma_lease_drop_all(peer);
+	core_rma_lessee_drop_all(peer);
 }
 
 void core_rma_peer_closed(struct core_peer *peer)

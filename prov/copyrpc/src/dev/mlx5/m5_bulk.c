@@ -6,7 +6,7 @@
  * A transfer is one WQE up to max_piece bytes and four local buffers, several WQEs beyond. The last
  * one is signalled and carries the struct dev_get. The completion of a WRITE means that the peer's
  * device has it. Behind a put with DEV_GET_PLACED follows a READ of the peer's consumer word, which
- * PCI Express answers behind the WRITE: its completion means that the bytes are in memory.
+ * PCI Express executes behind the WRITE: its completion means that the bytes are in memory.
  *
  * READs in flight are counted: more of them than the peer serves at a time would stall the writes
  * queued behind.

@@ -6,7 +6,7 @@
  * the send queue, and all but one of the READs that the queue pair may have in flight, so that
  * messages can pass. A queue pair ends its WQEs in order, so a completion always belongs to the
  * oldest open piece. The last piece of a put with DEV_GET_PLACED is a READ of the peer's consumer
- * word, which PCI Express answers behind the WRITEs.
+ * word, which PCI Express executes behind the WRITEs.
  *
  * Tests: test/unit/dev/verbs/test_vb_bulk.c, on a kernel device test/rxe.
  */
@@ -29,7 +29,7 @@ struct vb_op {
 	struct dev_get *get;
 	bool is_put;
 	bool places; /* the READ behind the put is still to be posted */
-	bool placed; /* it is still to end */
+	bool placed; /* the READ is still to end */
 	struct vb_cursor posted;
 	struct vb_cursor done;
 };

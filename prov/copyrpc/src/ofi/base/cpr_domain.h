@@ -43,6 +43,7 @@ struct cpr_domain {
 	uint32_t addr_format; /* FI_SOCKADDR_IN or FI_SOCKADDR_IN6; with dgram: or FI_ADDR_IB_UD */
 	enum fi_av_type av_type;
 	bool prov_key;  /* FI_MR_BASIC, FI_MR_PROV_KEY: the provider chooses keys */
+	bool fixed_mrs; /* memory of regions stays mapped: devices may access it */
 	bool virt_addr; /* FI_MR_BASIC, FI_MR_VIRT_ADDR: peers address memory virtually */
 	struct util_list closed_conns; /* cpr_ep.av_link: freed later, cpr_conn_defer_free */
 	unsigned closed_conn_cnt;

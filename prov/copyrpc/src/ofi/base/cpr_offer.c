@@ -164,13 +164,16 @@ static void cpr_offer_narrow_ep(struct fi_ep_attr *attr, const struct fi_ep_attr
 }
 
 /*
- * Clears every mode bit, for no registration is needed. FI_MR_BASIC and FI_MR_SCALABLE stay,
- * because they stand for an exact mode (fi_mr(3)).
+ * Clears the mode bits, for no registration is needed, but FI_MR_ALLOCATED of a caller that offers
+ * it: memory that stays mapped may be registered with a device. FI_MR_BASIC and FI_MR_SCALABLE
+ * stay, because they stand for an exact mode (fi_mr(3)).
  */
 static int cpr_offer_mr_mode(int hints, uint32_t version)
 {
 	if (hints == FI_MR_BASIC || hints == FI_MR_SCALABLE)
 		return hints;
+	if (hints & FI_MR_ALLOCATED)
+		return FI_MR_ALLOCATED;
 	return FI_VERSION_LT(version, FI_VERSION(1, 5)) ? FI_MR_SCALABLE : 0;
 }
 

@@ -164,6 +164,14 @@ static enum cpr_kind cpr_domain_kind(const struct fi_info *info)
 	return name && !strcmp(name, CPR_UD_NAME) ? CPR_UD : CPR_RC;
 }
 
+/** Returns true if devices may access regions: their memory stays mapped (fi_mr(3)). */
+static bool cpr_domain_fixes_mrs(const struct fi_domain_attr *attr)
+{
+	bool allocated = attr->mr_mode == FI_MR_BASIC || (attr->mr_mode & FI_MR_ALLOCATED);
+
+	return util_params.nic_rma > 1 || (util_params.nic_rma && allocated);
+}
+
 static void cpr_domain_init(struct cpr_domain *domain, struct cpr_fabric *fabric,
 			    const struct fi_info *info)
 {
@@ -181,6 +189,7 @@ static void cpr_domain_init(struct cpr_domain *domain, struct cpr_fabric *fabric
 		domain->addr_format = FI_ADDR_IB_UD;
 	domain->av_type = attr->av_type ? attr->av_type : FI_AV_TABLE;
 	domain->prov_key = attr->mr_mode == FI_MR_BASIC || (attr->mr_mode & FI_MR_PROV_KEY);
+	domain->fixed_mrs = cpr_domain_fixes_mrs(attr);
 	domain->virt_addr = attr->mr_mode == FI_MR_BASIC || (attr->mr_mode & FI_MR_VIRT_ADDR);
 	util_list_init(&domain->fabric_link);
 	util_list_init(&domain->eps);

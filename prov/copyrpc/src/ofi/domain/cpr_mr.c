@@ -11,6 +11,7 @@
 
 #include "core/core_mr.h"
 #include "core/rma/core_rma.h"
+#include "core/rma/core_rma_lease.h"
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_ep.h"
 #include "ofi/base/cpr_exposed.h"
@@ -48,28 +49,55 @@ static int cpr_mr_add(struct cpr_mr *mr)
 	ret = core_mr_add(&mr->domain->main.core, &mr->core, mr->domain->prov_key);
 	cpr_pdom_unlock_all(mr->domain);
 	mr->fid.key = mr->core.key;
+	mr->fid.mem_desc = mr->core.desc;
 	return ret;
 }
 
-/*
- * Removes the region and makes progress until transfers in it have ended. After peer_timeout_ms a
- * peer that still uses an exposure over an RDMA device is cut off.
- */
-static void cpr_mr_remove(struct cpr_mr *mr)
+/* Cuts off peers that take longer than they may to end their use of the region. */
+static void cpr_mr_cut_off(struct cpr_mr *mr, uint64_t ns)
 {
-	uint64_t patience = (uint64_t)util_params.peer_timeout_ms * UTIL_NS_PER_MS;
+	if (ns > (uint64_t)util_params.peer_timeout_ms * UTIL_NS_PER_MS)
+		core_rma_revoke(&mr->core, true);
+	if (ns > (uint64_t)util_params.revoke_timeout_ms * UTIL_NS_PER_MS)
+		core_rma_lessee_forget(&mr->core);
+	else
+		core_rma_lessee_revoke(&mr->core);
+}
+
+/*
+ * Makes progress until transfers in the region have ended and peers have returned their leases;
+ * then ends its registrations. After peer_timeout_ms a peer that still uses an exposure over an
+ * RDMA device is cut off, after revoke_timeout_ms one that still has a lease. Locked.
+ */
+static void cpr_mr_drain(struct cpr_mr *mr)
+{
 	uint64_t since = util_clock_ns();
 
-	cpr_pdom_lock_all(mr->domain);
-	core_mr_remove(&mr->domain->main.core, &mr->core);
-	while (mr->core.users) {
+	while (core_mr_is_busy(&mr->core)) {
 		cpr_pdom_progress_locked(mr->domain);
-		if (util_clock_ns() - since > patience)
-			core_rma_revoke(&mr->core, true);
+		cpr_mr_cut_off(mr, util_clock_ns() - since);
 		cpr_pdom_unlock_all(mr->domain);
 		sched_yield();
 		cpr_pdom_lock_all(mr->domain);
 	}
+	core_mr_dereg(&mr->core);
+}
+
+static void cpr_mr_remove(struct cpr_mr *mr)
+{
+	cpr_pdom_lock_all(mr->domain);
+	core_mr_remove(&mr->domain->main.core, &mr->core);
+	cpr_mr_drain(mr);
+	cpr_pdom_unlock_all(mr->domain);
+}
+
+/* Takes all leases of the region back: accesses need new ones, with new terms. */
+static void cpr_mr_renew(struct cpr_mr *mr)
+{
+	cpr_pdom_lock_all(mr->domain);
+	core_rma_lessee_revoke(&mr->core);
+	cpr_mr_drain(mr);
+	mr->core.unfit = false;
 	cpr_pdom_unlock_all(mr->domain);
 }
 
@@ -117,6 +145,8 @@ static int cpr_mr_bind_cntr(struct cpr_mr *mr, struct cpr_cntr *cntr, uint64_t f
 	if (!ret && (flags & FI_REMOTE_WRITE))
 		cpr_mr_set_cntr(mr, cntr, true);
 	cpr_domain_unlock(mr->domain);
+	if (!ret)
+		cpr_mr_renew(mr); /* the counter counts from now on */
 	return ret;
 }
 
@@ -160,9 +190,10 @@ static int cpr_mr_raw_attr(const struct cpr_mr *mr, const struct fi_mr_raw_attr 
 static int cpr_mr_control(struct fid *fid, int command, void *arg)
 {
 	switch (command) {
-	case FI_ENABLE:
+	case FI_ENABLE: return 0;
 	case FI_REFRESH:
-		/* Memory is not pinned, so a changed mapping needs no update. */
+		/* Devices get the new mapping when they need the region again. */
+		cpr_mr_renew(cpr_mr_of(fid));
 		return 0;
 	case FI_GET_RAW_MR: return arg ? cpr_mr_raw_attr(cpr_mr_of(fid), arg) : -FI_EINVAL;
 	default: return -FI_ENOSYS;
@@ -209,11 +240,11 @@ static void cpr_mr_init(struct cpr_mr *mr, struct cpr_domain *domain, const stru
 {
 	struct core_mr *core = &mr->core;
 
-	mr->fid.mem_desc = mr;
 	mr->domain = domain;
 	core->key = attr->requested_key;
 	core->access = attr->access;
 	core->base = domain->virt_addr ? (uintptr_t)attr->mr_iov[0].iov_base : 0;
+	core->fixed = domain->fixed_mrs;
 	core->iov_cnt = attr->iov_count;
 	memcpy(core->iov, attr->mr_iov, attr->iov_count * sizeof(*attr->mr_iov));
 	for (size_t i = 0; i < core->iov_cnt; i++)

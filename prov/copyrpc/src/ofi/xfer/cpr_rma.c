@@ -4,8 +4,8 @@
  * endpoint.
  *
  * The calls differ in their parameters only: each fills in a core_rma and adds up its bytes.
- * cpr_rma_post checks it, takes the domain's lock and passes it to core. Memory descriptors are
- * ignored: no local buffer needs registration.
+ * cpr_rma_post checks it, takes the domain's lock and passes it to core. No local buffer needs
+ * registration; the descriptor of the first one may spare a copy.
  */
 #include "ofi/xfer/cpr_rma.h"
 
@@ -41,6 +41,12 @@ UTIL_INLINE int cpr_rma_measure(struct core_rma *r)
 	return cpr_xfer_check_iov(&r->iov, &r->iov_cnt, CPR_MSG_MAX, &r->len);
 }
 
+/* Returns the descriptor of the first buffer. */
+static inline void *cpr_rma_desc(void **desc, size_t count)
+{
+	return desc && count ? desc[0] : NULL;
+}
+
 static ssize_t cpr_rma_post(struct cpr_ep *ep, struct core_rma *r)
 {
 	ssize_t ret;
@@ -60,8 +66,8 @@ static ssize_t cpr_rma_post(struct cpr_ep *ep, struct core_rma *r)
 }
 
 /* Posts a transfer of one or several local buffers and one remote buffer. */
-static ssize_t cpr_rma_one(struct fid_ep *fid, bool write, const struct iovec *iov, size_t count,
-			   fi_addr_t peer, uint64_t addr, uint64_t key, uint64_t data,
+static ssize_t cpr_rma_one(struct fid_ep *fid, bool write, const struct iovec *iov, void *desc,
+			   size_t count, fi_addr_t peer, uint64_t addr, uint64_t key, uint64_t data,
 			   uint64_t extra, void *context)
 {
 	struct cpr_ep *ep = cpr_ep_of(fid);
@@ -70,6 +76,7 @@ static ssize_t cpr_rma_one(struct fid_ep *fid, bool write, const struct iovec *i
 			      .peer = peer,
 			      .iov = iov,
 			      .iov_cnt = count,
+			      .desc = desc,
 			      .rma_iov = &remote,
 			      .rma_cnt = 1,
 			      .data = data,
@@ -88,13 +95,14 @@ static ssize_t cpr_rma_read(struct fid_ep *fid, void *buf, size_t len, void *des
 {
 	struct iovec iov = { .iov_base = buf, .iov_len = len };
 
-	return cpr_rma_one(fid, false, &iov, 1, peer, addr, key, 0, 0, context);
+	return cpr_rma_one(fid, false, &iov, desc, 1, peer, addr, key, 0, 0, context);
 }
 
 static ssize_t cpr_rma_readv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			     fi_addr_t peer, uint64_t addr, uint64_t key, void *context)
 {
-	return cpr_rma_one(fid, false, iov, count, peer, addr, key, 0, 0, context);
+	return cpr_rma_one(fid, false, iov, cpr_rma_desc(desc, count), count, peer, addr, key, 0, 0,
+			   context);
 }
 
 static ssize_t cpr_rma_msg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags,
@@ -104,6 +112,7 @@ static ssize_t cpr_rma_msg(struct fid_ep *fid, const struct fi_msg_rma *msg, uin
 			      .peer = msg->addr,
 			      .iov = msg->msg_iov,
 			      .iov_cnt = msg->iov_count,
+			      .desc = cpr_rma_desc(msg->desc, msg->iov_count),
 			      .rma_iov = msg->rma_iov,
 			      .rma_cnt = msg->rma_iov_count,
 			      .data = msg->data,
@@ -130,14 +139,15 @@ static ssize_t cpr_rma_write(struct fid_ep *fid, const void *buf, size_t len, vo
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
-	return cpr_rma_one(fid, true, &iov, 1, peer, addr, key, 0, 0, context);
+	return cpr_rma_one(fid, true, &iov, desc, 1, peer, addr, key, 0, 0, context);
 }
 
 static ssize_t cpr_rma_writev(struct fid_ep *fid, const struct iovec *iov, void **desc,
 			      size_t count, fi_addr_t peer, uint64_t addr, uint64_t key,
 			      void *context)
 {
-	return cpr_rma_one(fid, true, iov, count, peer, addr, key, 0, 0, context);
+	return cpr_rma_one(fid, true, iov, cpr_rma_desc(desc, count), count, peer, addr, key, 0, 0,
+			   context);
 }
 
 static ssize_t cpr_rma_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
@@ -153,7 +163,8 @@ static ssize_t cpr_rma_writedata(struct fid_ep *fid, const void *buf, size_t len
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
-	return cpr_rma_one(fid, true, &iov, 1, peer, addr, key, data, FI_REMOTE_CQ_DATA, context);
+	return cpr_rma_one(fid, true, &iov, desc, 1, peer, addr, key, data, FI_REMOTE_CQ_DATA,
+			   context);
 }
 
 /* Posts an injected write. The default flags do not apply: there is no completion. */

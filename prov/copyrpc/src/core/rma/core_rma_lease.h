@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Leases: what a peer's device needs to know to access a region without its owner's processor
+ * (docs/rma.md). Called by core_rma.c and core_rma_direct.c; the calls arrive through
+ * core_handlers.
+ *
+ *   initiator                                target
+ *   request ------- REQUEST(key) ----------> registers the region, records the lessee
+ *   lease   <------ rights, bounds, rkey --- (or: calls only; or: no such region)
+ *   direct accesses, any number              nothing
+ *           <------ REVOKE(key) ------------ fi_close of the region, or a counter is bound to it
+ *   waits for those in progress
+ *           ------- response --------------> deregisters the region
+ *
+ * The initiator requests a lease with its first access by a key, which goes by calls. A lease is
+ * kept until it is revoked, the connection ends, or CORE_RMA_LEASES_MAX are held: then one without
+ * accesses in progress is dropped, of which the target learns nothing.
+ *
+ * The target waits for the responses for a bounded time (cpr_mr.c), then deregisters the region
+ * anyway. A late access then fails at the device and ends its connection.
+ *
+ * A lease has no right that the region and the endpoint do not grant, and none whose accesses a
+ * counter of the target counts.
+ *
+ * Owner: the thread that holds the domain. Tests: test/unit/core/rma/test_core_rma_lease.c,
+ * test_core_rma_lessee.c.
+ */
+#ifndef CORE_RMA_CORE_RMA_LEASE_H
+#define CORE_RMA_CORE_RMA_LEASE_H
+
+#include <rdma/fi_rma.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/core_chan.h"
+#include "core/core_head.h"
+#include "core/core_op.h"
+
+struct core_mr;
+struct core_peer;
+
+#define CORE_RMA_LEASES_MAX 1024u /* of one peer */
+/** Accesses by a lease without rights, which is not revoked, before it is requested again. */
+#define CORE_RMA_LEASE_RETRY 1024u
+
+enum core_rma_lease_state {
+	CORE_RMA_LEASE_REQUESTED, /* the response is outstanding */
+	CORE_RMA_LEASE_HELD,      /* may be used */
+	CORE_RMA_LEASE_REVOKED,   /* not used any more; the target waits for accesses in progress */
+};
+
+/** Lease of a peer's region, at the initiator. */
+struct core_rma_lease {
+	struct core_op op;           /* the request, while it is outstanding */
+	struct core_rma_lease *next; /* in its slot of core_rma_leases */
+	enum core_rma_lease_state state;
+	uint32_t users;                   /* direct accesses in progress */
+	uint32_t refused;                 /* accesses by a lease without rights */
+	struct core_call_ref revoke;      /* CORE_RMA_LEASE_REVOKED: call to reply to */
+	uint64_t key;                     /* of the region, chosen by its owner's user */
+	uint64_t rights;                  /* FI_REMOTE_READ, FI_REMOTE_WRITE */
+	uint64_t base, len, remote, rkey; /* terms of struct wire_lease */
+};
+
+/* --- initiator --- */
+
+/**
+ * Returns a lease that permits an access of [addr, addr + len), or NULL: the access goes by calls.
+ * Requests the lease if there is none. `right`: FI_REMOTE_READ or FI_REMOTE_WRITE.
+ */
+struct core_rma_lease *core_rma_lease_find(struct core_peer *peer, const struct fi_rma_iov *remote,
+					   uint64_t right);
+/** Ends a direct access, which had counted itself in `users`. */
+void core_rma_lease_put(struct core_peer *peer, struct core_rma_lease *lease);
+/** Drops all leases of a peer that has failed. */
+void core_rma_lease_drop_all(struct core_peer *peer);
+
+/** Handles a REVOKE. */
+enum core_rx_verdict core_rma_lease_revoked(struct core_chan *chan, struct core_call_ref ref,
+					    uint64_t key);
+
+/* --- target --- */
+
+/** Handles WIRE_OP_LEASE. */
+enum core_rx_verdict core_rma_on_lease(struct core_chan *chan, struct core_call_ref ref,
+				       struct core_head *head, core_retain_t retain);
+/** Revokes the leases of a region. Called again while it is busy, until all could be sent. */
+void core_rma_lessee_revoke(struct core_mr *mr);
+/** Forgets the lessees of a region. The caller deregisters it. */
+void core_rma_lessee_forget(struct core_mr *mr);
+/** Forgets the leases of a peer that has failed. */
+void core_rma_lessee_drop_all(struct core_peer *peer);
+
+#endif
