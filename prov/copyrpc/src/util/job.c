@@ -2,6 +2,8 @@
 /* Place of this process in its job: see job.h. */
 #include "util/job.h"
 
+#include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,28 @@ static const char *const util_job_local_ranks[] = {
 	"FLUX_TASK_LOCAL_ID",
 	"SLURM_LOCALID",
 };
+
+/* Rank in the job, likewise. */
+static const char *const util_job_ranks[] = {
+	"OMPI_COMM_WORLD_RANK", "PMIX_RANK",      "PMI_RANK",     "MV2_COMM_WORLD_RANK",
+	"PALS_RANKID",          "FLUX_TASK_RANK", "SLURM_PROCID",
+};
+
+int util_job_rank(void)
+{
+	for (size_t i = 0; i < sizeof(util_job_ranks) / sizeof(util_job_ranks[0]); i++) {
+		const char *text = getenv(util_job_ranks[i]);
+		char *end;
+		long rank;
+
+		if (!text || !isdigit((unsigned char)*text))
+			continue;
+		rank = strtol(text, &end, 10);
+		if (!*end && rank <= INT_MAX)
+			return (int)rank;
+	}
+	return -1;
+}
 
 bool util_job_is_first(void)
 {

@@ -19,6 +19,9 @@
  */
 bool util_job_is_first(void);
 
+/** Returns the rank of this process in its job, or -1 if no launcher states one. */
+int util_job_rank(void);
+
 /** Warns in the first process of the job on this host only. */
 #define UTIL_WARN_HOST(subsys, ...)                                                                \
 	do {                                                                                       \

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Statistics page of a process that uses the provider copyrpc: format, version 1.
+ *
+ * The page is a memfd named COPYRPC_STATS_NAME, which a reader of the same user finds as
+ * "/memfd:copyrpc-stats (deleted)" in /proc/PID/fd. It is sealed (COPYRPC_STATS_SEALS): only the
+ * process itself writes it, and its length never changes. docs/statistics.md describes each field,
+ * how a reader takes a copy, and what it must check. The provider needs nothing from this header at
+ * run time that is not in the page: a reader uses the offsets and lengths that the page states.
+ *
+ * Numbers are in the byte order of the machine. Counters only grow, and are written without locks,
+ * each with one store. A row is read without its lock: its state is stored last when it begins.
+ */
+#ifndef COPYRPC_STATS_H
+#define COPYRPC_STATS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define COPYRPC_STATS_NAME    "copyrpc-stats"
+#define COPYRPC_STATS_MAGIC   UINT64_C(0x3173746174737263) /* "crstats1" */
+#define COPYRPC_STATS_VERSION 1u
+/** Length beyond which no page is. */
+#define COPYRPC_STATS_LEN_MAX (4u << 20)
+/** Rows beyond which no table has more. */
+#define COPYRPC_STATS_ROWS_MAX 4096u
+/** Seals that a page has: F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_FUTURE_WRITE. */
+#define COPYRPC_STATS_SEALS 0x17u
+
+/** Tables of a page. */
+enum copyrpc_stats_table_id {
+	COPYRPC_STATS_TRANSPORTS, /* struct copyrpc_stats_transport */
+	COPYRPC_STATS_ENDPOINTS,  /* struct copyrpc_stats_endpoint */
+	COPYRPC_STATS_PEERS,      /* struct copyrpc_stats_peer: a connection each */
+	COPYRPC_STATS_RESTS,      /* struct copyrpc_stats_peer: connections without a row */
+	COPYRPC_STATS_TABLES,
+};
+
+struct copyrpc_stats_table {
+	uint32_t offset;  /* of row 0, from the start of the page; a multiple of 8 */
+	uint32_t row_len; /* bytes from one row to the next; a multiple of 8 */
+	uint32_t rows;
+	uint32_t reserved;
+};
+
+struct copyrpc_stats_page {
+	uint64_t magic;    /* stored last, once the page is complete */
+	uint32_t version;  /* a reader of another version ignores the page */
+	uint32_t len;      /* bytes of the page */
+	int32_t pid;       /* in the PID namespace of the process */
+	int32_t rank;      /* of the job, from the launcher's environment; -1: unknown */
+	uint64_t start_ns; /* CLOCK_REALTIME when the page was made */
+	char command[32];  /* name of the program */
+	char host[64];
+	char release[16]; /* version of the provider */
+	uint32_t table_cnt;
+	uint32_t reserved;
+	struct copyrpc_stats_table tables[COPYRPC_STATS_TABLES];
+};
+
+enum copyrpc_stats_state {
+	COPYRPC_STATS_FREE,  /* nothing else in the row is valid */
+	COPYRPC_STATS_LIVE,  /* the object exists */
+	COPYRPC_STATS_ENDED, /* the object was closed; the counters stay until the row is needed */
+	COPYRPC_STATS_PAST,  /* row 0 of a table: sums of the ended rows that were used again */
+};
+
+/** First member of every row. */
+struct copyrpc_stats_row {
+	uint32_t state; /* enum copyrpc_stats_state */
+	uint32_t use;   /* grows when the row is used for another object */
+};
+
+struct copyrpc_stats_addr {
+	uint16_t family; /* AF_INET or AF_INET6; 0: unknown */
+	uint16_t port;   /* in the machine's byte order */
+	uint32_t scope;  /* scope of an IPv6 address */
+	uint8_t bytes[16];
+};
+
+/** A device, as one engine found it. */
+struct copyrpc_stats_transport {
+	struct copyrpc_stats_row row;
+	char name[16];
+	uint32_t path;   /* enum copyrpc_stats_path */
+	int32_t error;   /* 0: in use; else the errno because of which it is not */
+	uint64_t memory; /* bytes of receive and send memory of its connections */
+};
+
+/** Paths, best first; their bits are those of the handshake. */
+enum copyrpc_stats_path {
+	COPYRPC_STATS_SHM = 0x1, /* memory of the host */
+	COPYRPC_STATS_NIC = 0x2, /* rings over an RDMA device */
+	COPYRPC_STATS_UDS = 0x4, /* sessions over datagrams of an RDMA device */
+	COPYRPC_STATS_UDP = 0x8, /* sessions over UDP */
+};
+
+struct copyrpc_stats_endpoint {
+	struct copyrpc_stats_row row;
+	struct copyrpc_stats_addr addr;
+	uint32_t paths; /* that it offers to peers */
+	uint32_t reserved;
+	uint64_t unexpected_now; /* bytes of unexpected messages on the heap */
+	/* Counters from here on. */
+	uint64_t waited_connection; /* operations that waited for a connection */
+	uint64_t waited_peer;       /* operations that waited because the peer took no more */
+	uint64_t unexpected;        /* messages that arrived before their receive */
+	uint64_t connects;          /* connections that came up */
+	uint64_t closed;            /* of these, ended in good order by the peer */
+	uint64_t died;              /* ended because the peer died or was restarted */
+	uint64_t silent;            /* ended because the peer was silent, or did not answer */
+	uint64_t refused;           /* connects that were refused */
+	uint64_t unreachable;       /* connects without a path to the peer */
+	uint64_t broken;            /* ended by any other error */
+};
+
+/** Batches by their number of messages: element k counts those of 2^k up to 2^(k+1) - 1. */
+#define COPYRPC_STATS_SIZES 32u
+
+/** A connection: what both directions carried. */
+struct copyrpc_stats_peer {
+	struct copyrpc_stats_row row;
+	struct copyrpc_stats_addr addr; /* of the peer's endpoint */
+	uint32_t endpoint;              /* row in the table of endpoints */
+	uint32_t path;                  /* enum copyrpc_stats_path */
+	char device[16];
+	int32_t error; /* errno with which it ended; 0: none */
+	uint32_t reserved;
+	/* Counters from here on. */
+	/* Messages: sends, calls and responses; over datagrams responses are not counted. */
+	uint64_t tx_singles;  /* messages that left in one step, each a batch of its own */
+	uint64_t tx_messages; /* all others */
+	uint64_t rx_messages;
+	uint64_t tx_bytes; /* bytes of both, headers and padding included */
+	uint64_t rx_bytes;
+	uint64_t tx_batches[COPYRPC_STATS_SIZES]; /* without tx_singles */
+	uint64_t tx_credits;                      /* batches without messages */
+	uint64_t gets;       /* long transfers that this end fetched, beside the messages */
+	uint64_t get_bytes;  /* bytes of these */
+	uint64_t get_errors; /* of these, those that failed */
+	uint64_t no_space;   /* attempts refused: no room in the ring, or no slot */
+	uint64_t no_credit;  /* attempts refused: no credit for a response or a packet */
+	uint64_t no_queue;   /* batches that waited for the send queue of the device */
+	uint64_t no_memory;  /* attempts refused: no memory, or no number for a call */
+	uint64_t paced;      /* packets that waited for the rate of the session */
+	uint64_t resent;     /* packets sent again */
+	uint64_t losses;     /* times that packets counted as lost */
+	uint64_t timeouts;   /* of these, those that were found by time */
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

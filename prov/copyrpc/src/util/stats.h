@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Memory of the statistics page (copyrpc/stats.h, docs/statistics.md): one per process, made when
+ * the first row is requested. Knows the tables and what their rows have in common, not what is
+ * counted: each layer gets the rows of its objects and counts in them with plain stores, under the
+ * lock of the object.
+ *
+ * Counters are in the page itself, so a reader sees each at once, nothing copies them, and a
+ * process that sleeps is not woken. An object that ends leaves its counters in its row. A new
+ * object takes a free row, else one that ended, whose counters are added to row 0 of the table.
+ *
+ * Without a page (no memfd, a kernel without F_SEAL_FUTURE_WRITE) the same memory is private:
+ * counting and the report at the end work, others see nothing. A forked child has a private copy,
+ * and gets a page of its own with its first row.
+ *
+ * Any thread. Tested by test/unit/util/test_stats.c.
+ */
+#ifndef UTIL_STATS_H
+#define UTIL_STATS_H
+
+#include <copyrpc/stats.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+/** Rows of the tables, row 0 included. */
+#define UTIL_STATS_TRANSPORTS 65u
+#define UTIL_STATS_ENDPOINTS  65u
+#define UTIL_STATS_PEERS      257u
+#define UTIL_STATS_RESTS      65u
+
+/**
+ * Returns a row for a new object, zeroed except `row`, or NULL if all are live. It becomes visible
+ * with util_stats_begin. One of the table COPYRPC_STATS_PEERS that ended with this address and
+ * endpoint is continued: its counters stay.
+ */
+void *util_stats_get(enum copyrpc_stats_table_id table);
+struct copyrpc_stats_peer *util_stats_get_peer(uint32_t endpoint,
+					       const struct copyrpc_stats_addr *addr);
+
+/** Makes a row visible after its fields were set. */
+void util_stats_begin(void *row);
+
+/** Marks the row of an object that ends. NULL: no effect. */
+void util_stats_end(void *row);
+
+/** Returns the number of a row in its table. */
+uint32_t util_stats_index(enum copyrpc_stats_table_id table, const void *row);
+
+/**
+ * Rows whose counters are never read: for objects without a row of their own, and connections that
+ * are not up.
+ */
+extern struct copyrpc_stats_peer util_stats_no_peer;
+extern struct copyrpc_stats_endpoint util_stats_no_endpoint;
+
+/** Converts an address. One of another family is unknown. */
+void util_stats_set_addr(struct copyrpc_stats_addr *to, const struct sockaddr *from);
+
+/** Copies a text, shortened if need be. */
+void util_stats_set_text(char *to, size_t size, const char *from);
+
+/** Counts a batch of `messages` messages, at least one, and `bytes` bytes that leaves. */
+static inline void util_stats_batch(struct copyrpc_stats_peer *peer, uint32_t messages,
+				    uint32_t bytes)
+{
+	peer->tx_batches[31u ^ (unsigned)__builtin_clz(messages)]++;
+	peer->tx_messages += messages;
+	peer->tx_bytes += bytes;
+}
+
+/** Counts a message that leaves in one step, as a batch of its own. */
+static inline void util_stats_single(struct copyrpc_stats_peer *peer, uint64_t bytes)
+{
+	peer->tx_singles++;
+	peer->tx_bytes += bytes;
+}
+
+/** Counts a batch without messages. */
+static inline void util_stats_credit(struct copyrpc_stats_peer *peer, uint64_t bytes)
+{
+	peer->tx_credits++;
+	peer->tx_bytes += bytes;
+}
+
+/** Counts the messages and bytes of a batch that arrived. */
+static inline void util_stats_arrived(struct copyrpc_stats_peer *peer, uint64_t messages,
+				      uint64_t bytes)
+{
+	peer->rx_messages += messages;
+	peer->rx_bytes += bytes;
+}
+
+/**
+ * Returns the page of this process, or NULL if there is none yet. The page is never unmapped.
+ */
+const struct copyrpc_stats_page *util_stats_page(void);
+
+/** For tests: the next page is not a memfd. */
+void util_stats_hide(bool hide);
+
+#endif
