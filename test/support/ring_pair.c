@@ -4,8 +4,10 @@
 
 #include <string.h>
 
+#include "core/core_ep.h"
 #include "ring/ring_rx.h"
 #include "support/ring_pair_names.h"
+#include "util/stats.h"
 #include "wire/wire_cm.h"
 
 struct ring_flush_cfg ring_pair_flush = { .best_len = 4096,
@@ -90,6 +92,10 @@ static void ring_end_start(struct ring_conn *conn, uint64_t tx_pos, uint64_t rx_
 	fake_link_start(conn->link, tx_pos, rx_pos);
 }
 
+/* Endpoint at which ends of connections are counted. */
+static struct core_ep ring_pair_ep = { .stats = &util_stats_no_endpoint };
+static struct core_engine_ep ring_pair_eep = { .ep = &ring_pair_ep };
+
 static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg, int self,
 			  const struct core_upcalls *up)
 {
@@ -116,6 +122,7 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 	conn->eng.engine = engine;
 	conn->eng.transport = &transport->eng;
 	conn->eng.up = up;
+	conn->eng.eep = &ring_pair_eep;
 	conn->eng.chan.ops = transport->chan_ops;
 	util_list_init(&conn->eng.fail_link);
 	util_list_init(&conn->dirty_link);

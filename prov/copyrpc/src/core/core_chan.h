@@ -37,6 +37,7 @@ struct core_peer;
 struct core_ep;
 struct core_engine_ep;
 struct core_reg;
+struct copyrpc_stats_peer;
 
 #define CORE_FRAME_EXT_MAX 56
 
@@ -183,7 +184,8 @@ struct core_chan {
 	 */
 	const uint64_t *posted;
 	uint64_t awaited;
-	enum core_shortage shortage; /* cause of the last -FI_EAGAIN from call or call_buf */
+	enum core_shortage shortage;      /* cause of the last -FI_EAGAIN from call or call_buf */
+	struct copyrpc_stats_peer *stats; /* the engine counts there; set by it */
 };
 
 /** Records the cause of `err`, an error of a call. Returns `err`. */

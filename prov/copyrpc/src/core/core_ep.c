@@ -9,6 +9,7 @@
 #include "core/core_dom.h"
 #include "core/core_module.h"
 #include "core/core_peer.h"
+#include "util/stats.h"
 
 static void core_ep_close_modules(struct core_ep *ep, size_t cnt)
 {
@@ -36,6 +37,7 @@ int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr
 	int ret;
 
 	ep->dom = dom;
+	ep->stats = &util_stats_no_endpoint;
 	core_comp_update(&ep->tx);
 	core_comp_update(&ep->rx);
 	util_list_init(&ep->unnamed);

@@ -22,6 +22,7 @@
 #include "util/list.h"
 #include "util/pool.h"
 
+struct copyrpc_stats_endpoint;
 struct core_coll;
 struct core_conn;
 struct core_dom;
@@ -104,6 +105,7 @@ struct core_ep {
 	struct core_coll *coll;    /* collective operations (core_coll.h), or NULL: none */
 	struct core_ep *srx;       /* shared receive context, or NULL (core_srx.h) */
 	struct core_ep *rx_owner;  /* of a context: the endpoint with the `rx` in use, or NULL */
+	struct copyrpc_stats_endpoint *stats; /* never NULL; set by the engine if it counts */
 };
 
 /** Returns true if a successful send writes a completion. */

@@ -6,6 +6,7 @@
 
 #include "core/core_dom.h"
 #include "core/core_peer.h"
+#include "util/stats.h"
 
 static struct core_op *core_op_first(const struct util_list *list)
 {
@@ -119,8 +120,12 @@ int core_op_submit(struct core_op *op, const struct core_op_ops *ops, struct cor
 	core_op_adopt(op, ops, peer);
 	core_op_queue(op, false);
 	core_peer_set_eager(peer);
-	if (peer->state == CORE_PEER_UP)
-		core_op_run(peer);
+	if (peer->state != CORE_PEER_UP) {
+		peer->ep->stats->waited_connection++;
+		return 0;
+	}
+	core_op_run(peer);
+	peer->ep->stats->waited_peer += !util_list_is_empty(&peer->tx_queue);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "cm/base/cm.h"
 #include "engine/eng_engine.h"
 #include "engine/eng_event.h"
+#include "engine/eng_stats.h"
 #include "util/log.h"
 
 void eng_conn_fail(struct eng_conn *conn, int err)
@@ -38,6 +39,7 @@ void eng_conn_up(struct eng_conn *conn)
 	if (conn->up_reported || conn->err)
 		return;
 	cm_conn_addr(conn->cm, &addr);
+	eng_stats_conn_up(conn);
 	ret = eng_conn_attach(conn);
 	if (ret) {
 		UTIL_WARN(EP_CTRL, "the device takes no more connections: %s\n", fi_strerror(-ret));
@@ -57,6 +59,7 @@ static void eng_conn_end(struct eng_conn *conn)
 	if (ops->withdraw && !ops->withdraw(conn))
 		return;
 	ops->end(conn);
+	eng_stats_conn_down(conn);
 	conn->up->on_down(&conn->chan, conn->err);
 }
 
@@ -109,6 +112,8 @@ void eng_conn_free(struct eng_conn *conn)
 	util_list_remove(&conn->conn_link);
 	pthread_mutex_unlock(&engine->lock);
 	__atomic_fetch_sub(&engine->mem, conn->mem, __ATOMIC_RELAXED);
+	eng_stats_memory(conn, -(int64_t)conn->mem);
+	eng_stats_conn_end(conn);
 	if (conn->attached)
 		eng_transport_put(conn->transport);
 	conn->transport->ops->free(conn);

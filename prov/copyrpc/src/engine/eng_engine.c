@@ -14,8 +14,10 @@
 #include "engine/eng_conn.h"
 #include "engine/eng_event.h"
 #include "engine/eng_node.h"
+#include "engine/eng_stats.h"
 #include "util/log.h"
 #include "util/param.h"
+#include "util/stats.h"
 
 static int eng_watch(struct core_engine *engine, int fd)
 {
@@ -33,6 +35,7 @@ static int eng_open_transport(struct core_engine *engine, const struct eng_trans
 	space->transport.ops = ops;
 	space->transport.engine = engine;
 	ret = ops->open(&space->transport);
+	space->transport.stats = eng_stats_transport(ops, ret);
 	if (!ret)
 		engine->transport_cnt++;
 	else
@@ -46,6 +49,7 @@ static void eng_close_transports(struct core_engine *engine)
 		struct eng_transport *transport = eng_transport_at(engine, --engine->transport_cnt);
 
 		transport->ops->close(transport);
+		util_stats_end(transport->stats);
 	}
 }
 
@@ -123,6 +127,7 @@ int eng_open(const struct eng_transports *transports, const struct core_upcalls 
 	ret = eng_open_fds(engine);
 	if (ret)
 		goto err_close_transports;
+	eng_stats_open(engine);
 	*out = engine;
 	return 0;
 
@@ -144,6 +149,7 @@ void eng_close(struct core_progress *base)
 	close(engine->event_fd);
 	close(engine->base.wait_fd);
 	eng_close_transports(engine);
+	eng_stats_close(engine);
 	pthread_mutex_destroy(&engine->lock);
 	free(engine);
 }
@@ -190,6 +196,7 @@ void eng_transport_put(struct eng_transport *transport)
 void eng_mem_count(struct eng_conn *conn, size_t len)
 {
 	conn->mem += len;
+	eng_stats_memory(conn, (int64_t)len);
 	__atomic_fetch_add(&conn->engine->mem, len, __ATOMIC_RELAXED);
 }
 
@@ -233,6 +240,7 @@ int eng_ep_open(struct core_progress *base, struct core_ep *ep, const struct soc
 		eep->reports_events = true;
 		cm_ep_make_private(eep->cep);
 	}
+	eng_stats_ep_open(eep);
 	*out = eep;
 	return 0;
 }
@@ -262,6 +270,7 @@ void eng_ep_close(struct core_engine_ep *eep)
 	while ((first = util_list_first(&eep->conns)))
 		eng_conn_free(UTIL_CONTAINER_OF(first, struct eng_conn, conn_link));
 	eng_ep_states_close(eep);
+	eng_stats_ep_close(eep);
 	free(eep);
 }
 
@@ -281,6 +290,7 @@ static void eng_event_handle(const struct eng_event *ev)
 	case ENG_EVENT_UP: eng_conn_up(ev->conn); break;
 	case ENG_EVENT_DOWN: eng_conn_down(ev->conn, ev->err); break;
 	case ENG_EVENT_FAILED:
+		eng_stats_failed(ev->eep, ev->err);
 		ev->eep->engine->up->on_connect_failed(ev->eep->ep, (struct sockaddr *)&ev->addr,
 						       ev->err);
 		break;

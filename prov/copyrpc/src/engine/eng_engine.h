@@ -40,6 +40,8 @@ struct core_engine {
 	uint32_t attention;
 	bool has_others; /* Transports behind the first have connections */
 	size_t mem;      /* Bytes counted against FI_COPYRPC_MEM; atomic */
+	struct copyrpc_stats_peer
+		*rest; /* Counts connections without a row (eng_stats.h), or NULL */
 };
 
 /** Address of one endpoint. */

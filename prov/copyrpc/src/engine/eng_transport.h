@@ -34,6 +34,7 @@
 #define ENG_TRANSPORT_SPACE 256u
 
 struct cm_params;
+struct copyrpc_stats_transport;
 struct eng_conn;
 struct eng_transport;
 
@@ -118,7 +119,8 @@ struct eng_transport_ops {
 struct eng_transport {
 	const struct eng_transport_ops *ops;
 	struct core_engine *engine;
-	uint32_t conn_cnt; /* Connections attached and not freed */
+	uint32_t conn_cnt;                     /* Connections attached and not freed */
+	struct copyrpc_stats_transport *stats; /* or NULL */
 };
 
 union eng_transport_space {

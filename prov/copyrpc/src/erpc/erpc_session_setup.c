@@ -9,6 +9,7 @@
 #include "erpc/erpc_setup.h"
 #include "erpc/tx/erpc_kick.h"
 #include "util/log.h"
+#include "util/stats.h"
 
 #define ERPC_EAGER_MAX  (65u << 10) /* a message of 64 KiB is one batch */
 #define ERPC_RESP_MAX   (64u << 10)
@@ -55,6 +56,7 @@ int erpc_session_open(struct erpc_ep *ep, struct wire_erpc_params *params,
 	s->ep = ep;
 	s->conn.up = ep->up;
 	s->conn.chan.ops = &erpc_chan_ops;
+	s->conn.chan.stats = &util_stats_no_peer;
 	s->tag = (uint16_t)s->token;
 	s->send.free_mask = ERPC_FREE_ALL;
 	erpc_session_lists(s);

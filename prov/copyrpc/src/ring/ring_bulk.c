@@ -2,6 +2,7 @@
 /* Transfers beside the ring: see ring_bulk.h. */
 #include "ring/ring_bulk.h"
 
+#include "engine/eng_stats.h"
 #include "ring/ring_transport.h"
 #include "util/copy.h"
 
@@ -81,6 +82,8 @@ int ring_bulk_get(struct core_chan *chan, struct core_get *get)
 	util_list_remove(&rget->link);
 	ring_bulk_dereg(conn, dget);
 	get->status = dget->status;
+	if (ret > 0)
+		eng_stats_get(&conn->eng.chan, get);
 	return ret;
 }
 
@@ -92,6 +95,7 @@ void ring_bulk_get_done(struct ring_conn *conn, struct dev_get *dget)
 	util_list_remove(&rget->link);
 	ring_bulk_release(conn, rget);
 	get->status = dget->status;
+	eng_stats_get(&conn->eng.chan, get);
 	conn->eng.up->on_get_done(&conn->eng.chan, get);
 }
 

@@ -186,6 +186,7 @@ UTIL_INLINE const char *ring_rx_long(const struct dev_link_ops *dev, struct ring
 	rx->producer += delta;
 	if (UTIL_UNLIKELY(left == WIRE_COUNT_WRAP))
 		return off + delta == rx->len ? NULL : "wrap marker not at the end of a lap";
+	util_stats_arrived(conn->eng.chan.stats, left, delta);
 	why = ring_rx_messages(conn, rx->base + off + WIRE_META_LEN, rx->base + off + delta, &left);
 	return UTIL_LIKELY(why || !left) ? why : "a batch of other messages than it counts";
 }
@@ -209,8 +210,10 @@ UTIL_INLINE const char *ring_rx_short(const struct dev_link_ops *dev, struct rin
 	if (UTIL_UNLIKELY(why != NULL))
 		return why;
 	rx->producer += delta;
-	return ring_rx_messages(conn, rx->base + off + WIRE_META_LEN, rx->base + off + delta,
-				&left);
+	util_stats_arrived(conn->eng.chan.stats, 0, delta);
+	why = ring_rx_messages(conn, rx->base + off + WIRE_META_LEN, rx->base + off + delta, &left);
+	conn->eng.chan.stats->rx_messages += -left;
+	return why;
 }
 
 UTIL_INLINE const char *ring_rx_batch_bytes(const struct dev_link_ops *dev, struct ring_conn *conn,

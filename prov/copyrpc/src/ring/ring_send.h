@@ -124,6 +124,7 @@ UTIL_INLINE void ring_single_leave(const struct dev_link_ops *dev, struct ring_c
 {
 	uint64_t consumer = conn->rx.consumer;
 
+	util_stats_single(conn->eng.chan.stats, move);
 	conn->rx.advertised = consumer;
 	ring_tx_write_meta((struct wire_meta *)(conn->tx.base + off), consumer, grant, 1);
 	ring_single_post(dev, conn, off, (uint32_t)move);
@@ -160,7 +161,7 @@ UTIL_INLINE int ring_send_general(const struct dev_link_ops *dev, const struct r
 		return conn->eng.err;
 	ring_flush_end_packet(dev, cfg, conn, span);
 	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
-		return -FI_EAGAIN;
+		return ring_transport_no_space_cold(conn);
 	ring_tx_reserve(dev, conn, span);
 	ring_tx_write_buf(&conn->tx, core_packed_op(packed), ext0, ext1, ext_len, buf, len, span);
 	ring_flush_by_policy(dev, cfg, conn, core_packed_flags(packed));
@@ -180,7 +181,7 @@ UTIL_INLINE int ring_send_frame(const struct dev_link_ops *dev, const struct rin
 		return conn->eng.err;
 	ring_flush_end_packet(dev, cfg, conn, span);
 	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
-		return -FI_EAGAIN;
+		return ring_transport_no_space_cold(conn);
 	ring_tx_reserve(dev, conn, span);
 	ring_tx_write(&conn->tx, hdr, span, frame);
 	ring_flush_by_policy(dev, cfg, conn, flags);

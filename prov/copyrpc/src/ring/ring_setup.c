@@ -95,6 +95,7 @@ int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
 	}
 	ring_setup_params(params);
 	conn->eng.engine = eep->engine;
+	conn->eng.transport = eng;
 	conn->eng.chan.ops = transport->chan_ops;
 	util_list_init(&conn->dirty_link);
 	util_list_init(&conn->ack.link);

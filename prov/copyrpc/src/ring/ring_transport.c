@@ -4,8 +4,10 @@
 
 #include <rdma/fi_errno.h>
 
+#include "engine/eng_stats.h"
 #include "ring/ring_ack.h"
 #include "ring/ring_call.h"
+#include "util/stats.h"
 
 int ring_transport_open(struct eng_transport *eng, const struct dev_ops *dev_ops,
 			const struct core_chan_ops *chan_ops)
@@ -65,5 +67,15 @@ enum core_shortage ring_transport_call_shortage(const struct core_chan *chan, si
 __attribute__((cold)) int ring_transport_refuse_cold(struct ring_conn *conn, uint64_t span,
 						     uint32_t resp_max, int err)
 {
-	return core_chan_refuse(&conn->eng.chan, ring_call_shortage(conn, span, resp_max), err);
+	struct core_chan *chan = &conn->eng.chan;
+
+	core_chan_refuse(chan, ring_call_shortage(conn, span, resp_max), err);
+	eng_stats_shortage(chan);
+	return err;
+}
+
+__attribute__((cold)) int ring_transport_no_space_cold(struct ring_conn *conn)
+{
+	conn->eng.chan.stats->no_space++;
+	return -FI_EAGAIN;
 }

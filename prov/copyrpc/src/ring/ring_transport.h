@@ -69,6 +69,8 @@ enum core_shortage ring_transport_call_shortage(const struct core_chan *chan, si
 						uint32_t resp_max);
 /** Records why a call of `span` bytes was refused with `err`. Returns `err`. */
 int ring_transport_refuse_cold(struct ring_conn *conn, uint64_t span, uint32_t resp_max, int err);
+/** Counts a message that finds no space. Returns -FI_EAGAIN. */
+int ring_transport_no_space_cold(struct ring_conn *conn);
 
 int ring_life_attach(struct eng_conn *conn);
 bool ring_life_has_received(const struct eng_conn *conn);

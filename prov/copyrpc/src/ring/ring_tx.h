@@ -28,6 +28,7 @@
 #include "ring/ring_ack.h"
 #include "ring/ring_conn.h"
 #include "util/copy.h"
+#include "util/stats.h"
 
 /*
  * Bytes written in small pieces must not be read back in larger ones: the load would stall until
@@ -182,6 +183,7 @@ UTIL_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *
 	    UTIL_LIKELY(!dev->write_imm(conn->link, post.off, post.len, post.imm)))
 		return;
 	assert(tx->post_cnt < RING_POSTS_MAX);
+	conn->eng.chan.stats->no_queue++;
 	tx->posts[tx->post_cnt++] = post;
 	ring_conn_mark_dirty(conn);
 }
@@ -248,12 +250,15 @@ static inline bool ring_tx_is_short(const struct ring_conn *conn)
 	       tx->flow.producer - tx->flush_start <= WIRE_IMM_UNITS_MAX * WIRE_ALIGN;
 }
 
-/** Writes the open batch's metadata, or encodes it in the immediate. Returns the post. */
-UTIL_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct ring_conn *conn)
+/**
+ * Writes the metadata of the open batch, `len` bytes long, or encodes it in the immediate. Returns
+ * the post.
+ */
+UTIL_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct ring_conn *conn,
+					  uint32_t len)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t advance = (uint32_t)(conn->rx.consumer - conn->rx.advertised) / WIRE_ALIGN;
-	uint32_t len = (uint32_t)(tx->flow.producer - tx->flush_start);
 	struct ring_post post = { .off = ring_off(tx->flush_start, tx->len),
 				  .len = len,
 				  .imm = len / WIRE_ALIGN };
@@ -307,11 +312,18 @@ UTIL_INLINE void ring_tx_post_batch(const struct dev_link_ops *dev, struct ring_
 	ring_tx_post(dev, conn, post);
 }
 
-/** Closes the open batch and posts it. */
-UTIL_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn *conn)
+/** Returns the length of the open batch. */
+static inline uint32_t ring_tx_batch_len(const struct ring_tx *tx)
+{
+	return (uint32_t)(tx->flow.producer - tx->flush_start);
+}
+
+/** Closes a batch of `len` bytes and posts it. The caller counts it. */
+UTIL_INLINE void ring_tx_close_len(const struct dev_link_ops *dev, struct ring_conn *conn,
+				   uint32_t len)
 {
 	struct ring_tx *tx = &conn->tx;
-	struct ring_post post = ring_tx_seal(dev, conn);
+	struct ring_post post = ring_tx_seal(dev, conn, len);
 	uint32_t msg_cnt = tx->msg_cnt;
 
 	tx->open = false;
@@ -319,6 +331,15 @@ UTIL_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn 
 	tx->msg_cnt = 0;
 	tx->flush_start = tx->flow.producer;
 	ring_tx_post_batch(dev, conn, post, msg_cnt);
+}
+
+/** Closes the open batch, which has messages, and posts it. */
+UTIL_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	uint32_t len = ring_tx_batch_len(&conn->tx);
+
+	util_stats_batch(conn->eng.chan.stats, conn->tx.msg_cnt, len);
+	ring_tx_close_len(dev, conn, len);
 }
 
 /**

@@ -17,6 +17,7 @@
 #include "util/bits.h"
 #include "util/copy.h"
 #include "util/log.h"
+#include "util/stats.h"
 #include "wire/wire_op.h"
 
 static uint64_t core_rx_comp_flags(const struct core_head *head)
@@ -196,6 +197,7 @@ void core_rx_keep(struct core_ep *ep, struct core_unexp *in, bool tagged)
 		in->match.src = core_srx_source(in->peer);
 	core_match_keep(tagged ? rx->tagged : rx->msg, &in->match);
 	in->queued = true;
+	in->ep->stats->unexpected++;
 	in->late = true;
 }
 

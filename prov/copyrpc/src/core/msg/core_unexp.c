@@ -10,6 +10,7 @@
 #include "core/msg/core_srx.h"
 #include "util/copy.h"
 #include "util/log.h"
+#include "util/stats.h"
 #include "wire/wire_op.h"
 
 struct core_unexp *core_unexp_new(struct core_peer *peer, const struct core_head *head,
@@ -60,6 +61,7 @@ static void core_unexp_drop_buf(struct core_unexp *in)
 	if (in->buf && in->buf != in->inline_buf)
 		util_cache_free(&in->ep->dom->cache, in->buf, in->heap_len);
 	in->ep->dom->unexpected_used -= in->heap_len;
+	in->ep->stats->unexpected_now -= in->heap_len;
 	in->heap_len = 0;
 	in->buf = NULL;
 }
@@ -113,6 +115,7 @@ static bool core_unexp_alloc(struct core_unexp *in, bool over_budget)
 		return false;
 	in->heap_len = in->total;
 	dom->unexpected_used += in->heap_len;
+	in->ep->stats->unexpected_now += in->heap_len;
 	return true;
 }
 

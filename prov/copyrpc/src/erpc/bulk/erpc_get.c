@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "engine/eng_stats.h"
 #include "erpc/bulk/erpc_direct.h"
 #include "erpc/tx/erpc_kick.h"
 #include "util/copy.h"
@@ -94,6 +95,7 @@ static void erpc_get_req_done(struct erpc_session *s, uint32_t slot, int status)
 	if (--op->open || (!util_list_is_empty(&op->link)))
 		return;
 	util_list_remove(&op->open_link);
+	eng_stats_get(&s->conn.chan, get);
 	s->conn.up->on_get_done(&s->conn.chan, get);
 }
 
@@ -146,6 +148,7 @@ void erpc_get_fail(struct erpc_session *s, int err)
 
 		util_list_remove(&op->link);
 		op->get->status = err;
+		eng_stats_get(&s->conn.chan, op->get);
 		s->conn.up->on_get_done(&s->conn.chan, op->get);
 	}
 }

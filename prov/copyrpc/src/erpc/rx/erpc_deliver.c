@@ -10,6 +10,7 @@
 #include "erpc/tx/erpc_piggyback.h"
 #include "erpc/tx/erpc_respond.h"
 #include "util/bits.h"
+#include "util/stats.h"
 
 static void erpc_deliver_bad(struct erpc_session *s, const char *why)
 {
@@ -99,6 +100,7 @@ static inline const char *erpc_deliver_msgs(struct erpc_session *s, struct erpc_
 					    const uint8_t **at, const uint8_t *end)
 {
 	const struct core_upcalls *up = s->conn.up;
+	uint64_t *cnt = &s->conn.chan.stats->rx_messages;
 	enum core_rx_verdict verdict;
 	const uint8_t *data;
 	uint32_t op, len;
@@ -108,6 +110,7 @@ static inline const char *erpc_deliver_msgs(struct erpc_session *s, struct erpc_
 		data = wire_erpc_plain_next(at, end, WIRE_ERPC_FRAME_MSG, &op, &len);
 		if (UTIL_UNLIKELY(!data))
 			return NULL;
+		++*cnt;
 		verdict = up->on_msg(&s->conn.chan, op, data, len, erpc_body_retain(body));
 		if (UTIL_LIKELY(verdict == CORE_RX_DONE))
 			continue;
@@ -122,6 +125,7 @@ static inline const char *erpc_deliver_msgs(struct erpc_session *s, struct erpc_
 static inline const char *erpc_deliver_calls(struct erpc_session *s, struct erpc_body *body,
 					     const uint8_t **at, const uint8_t *end, bool *calls)
 {
+	uint64_t *cnt = &s->conn.chan.stats->rx_messages;
 	struct core_call_ref ref;
 	const uint8_t *data;
 	const char *why = NULL;
@@ -132,6 +136,7 @@ static inline const char *erpc_deliver_calls(struct erpc_session *s, struct erpc
 		if (!data)
 			return NULL;
 		*calls = true;
+		++*cnt;
 		why = erpc_deliver_call(s, ref, data, len, body);
 	}
 	return why;
@@ -148,6 +153,7 @@ UTIL_INLINE const char *erpc_deliver_frames(struct erpc_session *s, struct erpc_
 	const uint8_t *from;
 	const char *why;
 
+	s->conn.chan.stats->rx_bytes += body->len;
 	do {
 		from = at;
 		why = erpc_deliver_msgs(s, body, &at, end);

@@ -19,6 +19,7 @@
 #include "erpc/tx/erpc_piggyback.h"
 #include "util/bits.h"
 #include "util/copy.h"
+#include "util/stats.h"
 
 #define ERPC_BATCH_HEAD   ((uint32_t)sizeof(struct wire_erpc_batch))
 #define ERPC_BURSTS_TRUST 2u /* bursts in a row after which the next one is expected */
@@ -112,6 +113,7 @@ static inline void erpc_batch_send_single(struct erpc_session *s, struct erpc_bu
 	s->send.posted_pos += ERPC_POS_STEP;
 	erpc_batch_is_single(s);
 	s->ep->stats.frames++;
+	util_stats_single(s->conn.chan.stats, buf->len);
 	erpc_batch_leave(s, buf, s->send.posted_pos, true);
 	erpc_ep_doorbell(s->ep);
 }

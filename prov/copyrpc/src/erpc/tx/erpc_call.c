@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "engine/eng_stats.h"
 #include "erpc/base/erpc_ep.h"
 #include "erpc/tx/erpc_batch.h"
 #include "erpc/tx/erpc_send.h"
@@ -41,6 +42,7 @@ static __attribute__((noinline, cold)) void erpc_call_refuse_cold(struct erpc_se
 								  int err)
 {
 	core_chan_refuse(&s->conn.chan, erpc_call_short(s, span, resp_max), err);
+	eng_stats_shortage(&s->conn.chan);
 }
 
 /**

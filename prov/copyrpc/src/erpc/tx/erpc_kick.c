@@ -4,6 +4,7 @@
 
 #include "erpc/tx/erpc_loss.h"
 #include "util/bits.h"
+#include "util/stats.h"
 
 bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct erpc_buf *buf,
 		     uint32_t resp_max)
@@ -41,6 +42,7 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 	struct erpc_tx *tx = &s->tx[slot];
 
 	s->ep->stats.losses++;
+	s->conn.chan.stats->losses++;
 	if (s->ep->paces)
 		erpc_timely_lost(&s->time.timely, s->ep->now_ns);
 	s->credit.avail += erpc_client_go_back(&tx->c);
@@ -71,6 +73,7 @@ static bool erpc_kick_may(struct erpc_session *s)
 		erpc_ep_due_at(ep, erpc_wheel_next_ns(&ep->wheel));
 	}
 	ep->stats.paced++;
+	s->conn.chan.stats->paced++;
 	return false;
 }
 
@@ -125,6 +128,7 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 	tx->pkt_seq = ++s->send.pkts_sent;
 	s->ep->stats.tx_pkts++;
 	s->ep->stats.tx_again += again;
+	s->conn.chan.stats->resent += again;
 	if (!erpc_client_in_flight(c)) {
 		tx->sent_ns = s->ep->now_ns;
 		erpc_loss_watch(s);
@@ -166,6 +170,7 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 			return true;
 		if (!s->credit.avail) {
 			s->ep->stats.no_credit++;
+			s->conn.chan.stats->no_credit++;
 			return false; /* a response returns one */
 		}
 		if (!erpc_kick_may(s))

@@ -8,6 +8,7 @@
 
 #include "erpc/tx/erpc_batch.h"
 #include "util/bits.h"
+#include "util/stats.h"
 
 #define ERPC_BUSY_MANY 3u /* batches in flight behind which the next ones may be long */
 /* bytes stored beyond a frame: two words of extension behind its header */
@@ -39,6 +40,8 @@ bool erpc_send_leave(struct erpc_session *s)
 		s->batch.expected_len = s->batch.buf->len;
 	if (!erpc_batch_has_slot(s))
 		return false;
+	if (UTIL_LIKELY(frames)) /* 0: a call that found no number opened it */
+		util_stats_batch(s->conn.chan.stats, (uint32_t)frames, s->batch.buf->len);
 	erpc_batch_leave(s, s->batch.buf, s->send.posted_pos,
 			 erpc_kick_may_now(s, s->batch.buf->len));
 	s->ep->stats.frames += frames;
@@ -204,6 +207,13 @@ void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
 	erpc_ep_doorbell(s->ep);
 }
 
+/** Counts a message without a slot or memory. Returns -FI_EAGAIN. */
+static __attribute__((noinline, cold)) int erpc_send_refuse_cold(struct erpc_session *s)
+{
+	s->conn.chan.stats->no_space++;
+	return -FI_EAGAIN;
+}
+
 int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned flags)
 {
 	struct erpc_session *s = erpc_session_of(chan);
@@ -215,7 +225,7 @@ int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned f
 		return s->err;
 	at = erpc_send_room(s, span);
 	if (!at)
-		return -FI_EAGAIN;
+		return erpc_send_refuse_cold(s);
 	erpc_send_gather(wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, frame->op, 0, len), frame);
 	erpc_send_added(s, span, flags);
 	return 0;
@@ -237,7 +247,7 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 		single = erpc_batch_single_buf(s, span);
 	at = single ? single->data + ERPC_BATCH_HEAD : erpc_send_room(s, span);
 	if (UTIL_UNLIKELY(!at))
-		return -FI_EAGAIN;
+		return erpc_send_refuse_cold(s);
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_packed_op(packed), 0,
 				 ext_len + (uint32_t)len);
 	util_copy_short(at, ext, ext_len);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Implements eng_stats.h. */
+#include "engine/eng_stats.h"
+
+#include <rdma/fi_errno.h>
+
+#include "core/core_ep.h"
+#include "engine/eng_conn.h"
+#include "engine/eng_engine.h"
+#include "util/stats.h"
+
+void eng_stats_open(struct core_engine *engine)
+{
+	engine->rest = util_stats_get(COPYRPC_STATS_RESTS);
+	if (engine->rest)
+		util_stats_begin(engine->rest);
+}
+
+void eng_stats_close(struct core_engine *engine)
+{
+	util_stats_end(engine->rest);
+}
+
+struct copyrpc_stats_transport *eng_stats_transport(const struct eng_transport_ops *ops, int err)
+{
+	struct copyrpc_stats_transport *row = util_stats_get(COPYRPC_STATS_TRANSPORTS);
+
+	if (!row)
+		return NULL;
+	util_stats_set_text(row->name, sizeof(row->name), ops->name);
+	row->path = ops->path;
+	row->error = -err;
+	util_stats_begin(row);
+	if (err)
+		util_stats_end(row);
+	return row;
+}
+
+void eng_stats_memory(struct eng_conn *conn, int64_t len)
+{
+	if (conn->transport->stats)
+		__atomic_fetch_add(&conn->transport->stats->memory, (uint64_t)len,
+				   __ATOMIC_RELAXED);
+}
+
+/* ---- endpoints and connections ---- */
+
+void eng_stats_ep_open(struct core_engine_ep *eep)
+{
+	struct copyrpc_stats_endpoint *row = util_stats_get(COPYRPC_STATS_ENDPOINTS);
+	struct sockaddr_storage addr;
+
+	if (!row)
+		return;
+	eng_ep_addr(eep, &addr);
+	util_stats_set_addr(&row->addr, (struct sockaddr *)&addr);
+	for (uint32_t i = 0; i < eep->engine->transport_cnt; i++)
+		row->paths |= eng_transport_at(eep->engine, i)->ops->path;
+	util_stats_begin(row);
+	eep->ep->stats = row;
+}
+
+void eng_stats_ep_close(struct core_engine_ep *eep)
+{
+	util_stats_end(eep->ep->stats);
+	eep->ep->stats = &util_stats_no_endpoint;
+}
+
+void eng_stats_conn_up(struct eng_conn *conn)
+{
+	uint32_t endpoint = util_stats_index(COPYRPC_STATS_ENDPOINTS, conn->ep->stats);
+	struct copyrpc_stats_addr at;
+	struct copyrpc_stats_peer *row;
+	struct sockaddr_storage addr;
+
+	cm_conn_addr(conn->cm, &addr);
+	util_stats_set_addr(&at, (struct sockaddr *)&addr);
+	conn->ep->stats->connects++;
+	row = util_stats_get_peer(endpoint, &at);
+	if (!row) {
+		conn->chan.stats = conn->engine->rest ? conn->engine->rest : &util_stats_no_peer;
+		return;
+	}
+	row->path = conn->transport->ops->path;
+	util_stats_set_text(row->device, sizeof(row->device), conn->transport->ops->name);
+	util_stats_begin(row);
+	conn->chan.stats = row;
+}
+
+void eng_stats_conn_end(struct eng_conn *conn)
+{
+	if (conn->chan.stats && conn->chan.stats != conn->engine->rest)
+		util_stats_end(conn->chan.stats);
+	conn->chan.stats = &util_stats_no_peer;
+}
+
+void eng_stats_failed(struct core_engine_ep *eep, int err)
+{
+	struct copyrpc_stats_endpoint *row = eep->ep->stats;
+
+	switch (-err) {
+	case FI_ESHUTDOWN: row->closed++; break;
+	case FI_ECONNRESET:
+	case FI_ECONNABORTED: row->died++; break;
+	case FI_ETIMEDOUT: row->silent++; break;
+	case FI_ECONNREFUSED:
+	case FI_EACCES: row->refused++; break;
+	case FI_EHOSTUNREACH:
+	case FI_ENETUNREACH:
+	case FI_EOPNOTSUPP: row->unreachable++; break;
+	default: row->broken++; break;
+	}
+}
+
+void eng_stats_conn_down(struct eng_conn *conn)
+{
+	if (conn->chan.stats && conn->chan.stats != conn->engine->rest)
+		conn->chan.stats->error = -conn->err;
+	eng_stats_failed(conn->eep, conn->err);
+}
+
+void eng_stats_get(struct core_chan *chan, const struct core_get *get)
+{
+	if (get->status) {
+		chan->stats->get_errors++;
+		return;
+	}
+	chan->stats->gets++;
+	chan->stats->get_bytes += get->len;
+}
+
+void eng_stats_shortage(struct core_chan *chan)
+{
+	switch (chan->shortage) {
+	case CORE_SHORT_CREDIT: chan->stats->no_credit++; break;
+	case CORE_SHORT_SPACE: chan->stats->no_space++; break;
+	case CORE_SHORT_QUEUE: chan->stats->no_queue++; break;
+	default: chan->stats->no_memory++; break;
+	}
+}
