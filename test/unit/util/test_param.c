@@ -130,7 +130,7 @@ Test(param, every_parameter_is_published_with_its_default)
 		"RING_SIZE", "GRANT_MAX",      "EAGER_MAX",     "SINGLE_COPY_MIN",
 		"RNDV_MIN",  "UNEXPECTED_MEM", "PEER_TIMEOUT",  "SINGLE_COPY",
 		"HOLD",      "LINK_RATE",      "UDP_EAGER_MAX", "UDP_PLAIN",
-		"FAULT",     "LAYERING"
+		"STATS",     "FAULT",          "LAYERING"
 	};
 	struct fi_param *params;
 	int cnt, found = 0;

@@ -226,6 +226,12 @@ static const struct util_param util_param_table[] = {
 	  .unit = "boolean",
 	  .help = "1: turn off segmentation and coalescing of UDP datagrams by the kernel (GSO, "
 		  "GRO), for network drivers that do it badly" },
+	{ .name = "STATS",
+	  .kind = UTIL_PARAM_STR,
+	  .offset = UTIL_PARAM_FIELD(stats),
+	  .unit = "text",
+	  .help = "Report at the end: stderr, or a file, as JSON if its name ends in .json; %r in "
+		  "the name stands for the rank, %h for the host, %p for the process id" },
 	{ .name = "FAULT",
 	  .kind = UTIL_PARAM_STR,
 	  .offset = UTIL_PARAM_FIELD(fault),

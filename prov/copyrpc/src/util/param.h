@@ -29,6 +29,7 @@ struct util_params {
 	const char *iface;      /* IFACE: interfaces to use; NULL: any (util/iface_filter.h) */
 	const char *ports;      /* PORTS: "first-last"; NULL: any (util/port.h) */
 	const char *gid_index;  /* GID_INDEX: NULL: RoCE v2 with an IPv4 address preferred */
+	const char *stats;      /* STATS: "stderr", or the name of a file; NULL: no report */
 	const char *fault;      /* FAULT: parsed by dev/fault; NULL: no faults */
 	size_t mem;             /* MEM: budget of ring memory per domain */
 	size_t ring_size;       /* RING_SIZE: 0: from `mem` and the number of peers */

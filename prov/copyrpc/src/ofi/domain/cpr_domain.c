@@ -29,6 +29,7 @@
 #include "ofi/xfer/cpr_atomic.h"
 #include "ofi/xfer/cpr_coll.h"
 #include "ofi/xfer/cpr_rpc.h"
+#include "stats/stats_report.h"
 #include "util/bits.h"
 #include "util/log.h"
 #include "util/param.h"
@@ -51,6 +52,7 @@ static int cpr_domain_close(struct fid *fid)
 	cpr_eq_detach(&domain->eq_user);
 	cpr_conn_free_deferred(domain);
 	cpr_domain_fini_core(domain);
+	stats_report_close();
 	free(domain);
 	return 0;
 }
@@ -249,6 +251,7 @@ int cpr_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 	if (ret)
 		goto err_fini_core;
 	cpr_fabric_add(domain->fabric, domain);
+	stats_report_open();
 	*out = &domain->fid;
 	return 0;
 

@@ -16,6 +16,7 @@
 #include "ofi/domain/cpr_fork.h"
 #include "ofi/queue/cpr_eq.h"
 #include "ofi/queue/cpr_waitset.h"
+#include "stats/stats_report.h"
 #include "util/bits.h"
 #include "util/log.h"
 
@@ -234,4 +235,5 @@ void cpr_fabric_stop_all(void)
 	}
 	pthread_mutex_unlock(&cpr_fabric_lock);
 	cpr_engine_halt_cm();
+	stats_report_end();
 }

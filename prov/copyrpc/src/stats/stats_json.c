@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A page as JSON: see stats_print.h. Names and meaning of all members: docs/statistics.md. */
+#include <inttypes.h>
+
+#include "stats/stats_print.h"
+
+/** Name and place of a counter. */
+struct stats_member {
+	const char *name;
+	size_t offset;
+};
+
+#define STATS_PEER(field)                                                                          \
+	{                                                                                          \
+#field, offsetof(struct copyrpc_stats_peer, field)                                 \
+	}
+#define STATS_ENDPOINT(field)                                                                      \
+	{                                                                                          \
+#field, offsetof(struct copyrpc_stats_endpoint, field)                             \
+	}
+
+static const struct stats_member stats_peer_members[] = {
+	STATS_PEER(tx_bytes),   STATS_PEER(rx_messages), STATS_PEER(rx_bytes),
+	STATS_PEER(tx_credits), STATS_PEER(gets),        STATS_PEER(get_bytes),
+	STATS_PEER(get_errors), STATS_PEER(no_space),    STATS_PEER(no_credit),
+	STATS_PEER(no_queue),   STATS_PEER(no_memory),   STATS_PEER(paced),
+	STATS_PEER(resent),     STATS_PEER(losses),      STATS_PEER(timeouts),
+};
+
+static const struct stats_member stats_endpoint_members[] = {
+	STATS_ENDPOINT(unexpected_now), STATS_ENDPOINT(waited_connection),
+	STATS_ENDPOINT(waited_peer),    STATS_ENDPOINT(unexpected),
+	STATS_ENDPOINT(connects),       STATS_ENDPOINT(closed),
+	STATS_ENDPOINT(died),           STATS_ENDPOINT(silent),
+	STATS_ENDPOINT(refused),        STATS_ENDPOINT(unreachable),
+	STATS_ENDPOINT(broken),
+};
+
+static void stats_json_members(FILE *out, const void *row, const struct stats_member *members,
+			       size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		fprintf(out, ",\"%s\":%" PRIu64, members[i].name,
+			*(const uint64_t *)((const char *)row + members[i].offset));
+}
+
+/** Writes the counters of connections as members of an object that is open. */
+static void stats_json_counters(FILE *out, const struct copyrpc_stats_peer *peer)
+{
+	unsigned last = COPYRPC_STATS_SIZES;
+
+	fprintf(out, "\"tx_messages\":%" PRIu64, stats_tx_messages(peer));
+	stats_json_members(out, peer, stats_peer_members,
+			   sizeof(stats_peer_members) / sizeof(stats_peer_members[0]));
+	while (last && !stats_tx_batches(peer, last - 1))
+		last--;
+	fprintf(out, ",\"tx_batches\":[");
+	for (unsigned k = 0; k < last; k++)
+		fprintf(out, "%s%" PRIu64, k ? "," : "", stats_tx_batches(peer, k));
+	fprintf(out, "]");
+}
+
+static const char *stats_state_name(uint32_t state)
+{
+	return state == COPYRPC_STATS_LIVE ? "up" : "ended";
+}
+
+static void stats_json_transport(FILE *out, const struct copyrpc_stats_transport *row)
+{
+	fprintf(out, "{\"name\":\"%s\",\"path\":\"%s\",\"state\":\"%s\",\"error\":%d", row->name,
+		stats_path_name(row->path),
+		row->error ? "failed" : stats_state_name(row->row.state), (int)row->error);
+	fprintf(out, ",\"memory\":%" PRIu64 "}", row->memory);
+}
+
+static void stats_json_endpoint(FILE *out, const struct copyrpc_stats_endpoint *row)
+{
+	char addr[STATS_ADDR_LEN];
+
+	stats_addr_text(&row->addr, addr);
+	fprintf(out, "{\"address\":\"%s\",\"state\":\"%s\"", addr,
+		stats_state_name(row->row.state));
+	stats_json_members(out, row, stats_endpoint_members,
+			   sizeof(stats_endpoint_members) / sizeof(stats_endpoint_members[0]));
+	fprintf(out, "}");
+}
+
+static void stats_json_peer(FILE *out, const struct stats_view *view,
+			    const struct copyrpc_stats_peer *row)
+{
+	const struct copyrpc_stats_endpoint *ep =
+		stats_view_row(view, COPYRPC_STATS_ENDPOINTS, row->endpoint);
+	char addr[STATS_ADDR_LEN], own[STATS_ADDR_LEN] = "?", why[96];
+	const char *better = stats_better_path(view, row, why, sizeof(why));
+
+	stats_addr_text(&row->addr, addr);
+	if (ep)
+		stats_addr_text(&ep->addr, own);
+	fprintf(out, "{\"address\":\"%s\",\"endpoint\":\"%s\",\"state\":\"%s\"", addr, own,
+		stats_state_name(row->row.state));
+	fprintf(out, ",\"path\":\"%s\",\"device\":\"%s\",\"error\":%d,", stats_path_name(row->path),
+		row->device, (int)row->error);
+	if (better)
+		fprintf(out, "\"better_path\":\"%s\",\"why_not\":\"%s\",", better, why);
+	stats_json_counters(out, row);
+	fprintf(out, "}");
+}
+
+static void stats_json_total(FILE *out, const struct stats_view *view)
+{
+	struct copyrpc_stats_peer sum = stats_view_sum_peers(view);
+	struct copyrpc_stats_endpoint eps = stats_view_sum_endpoints(view);
+
+	fprintf(out, "\"total\":{");
+	stats_json_counters(out, &sum);
+	stats_json_members(out, &eps, stats_endpoint_members,
+			   sizeof(stats_endpoint_members) / sizeof(stats_endpoint_members[0]));
+	fprintf(out, "}");
+}
+
+/** Writes an array of the rows of a table. */
+static void stats_json_table(FILE *out, const struct stats_view *view,
+			     enum copyrpc_stats_table_id table)
+{
+	const char *sep = "";
+
+	for (uint32_t i = 1; i < stats_view_rows(view, table); i++) {
+		const void *row = stats_view_row(view, table, i);
+
+		if (!row)
+			continue;
+		fprintf(out, "%s", sep);
+		sep = ",";
+		if (table == COPYRPC_STATS_TRANSPORTS)
+			stats_json_transport(out, row);
+		else if (table == COPYRPC_STATS_ENDPOINTS)
+			stats_json_endpoint(out, row);
+		else
+			stats_json_peer(out, view, row);
+	}
+}
+
+void stats_print_json(FILE *out, const struct stats_view *view)
+{
+	const struct copyrpc_stats_page *page = view->page;
+
+	fprintf(out, "{\"format\":\"copyrpc-stats\",\"version\":%u,\"release\":\"%s\"",
+		page->version, page->release);
+	fprintf(out, ",\"command\":\"%s\",\"host\":\"%s\",\"pid\":%d,\"rank\":%d", page->command,
+		page->host, (int)page->pid, (int)page->rank);
+	fprintf(out, ",\"start_ns\":%" PRIu64 ",", page->start_ns);
+	stats_json_total(out, view);
+	fprintf(out, ",\"transports\":[");
+	stats_json_table(out, view, COPYRPC_STATS_TRANSPORTS);
+	fprintf(out, "],\"endpoints\":[");
+	stats_json_table(out, view, COPYRPC_STATS_ENDPOINTS);
+	fprintf(out, "],\"peers\":[");
+	stats_json_table(out, view, COPYRPC_STATS_PEERS);
+	fprintf(out, "]}");
+}

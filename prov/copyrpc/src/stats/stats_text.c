@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Summary of a page for people: see stats_print.h. Lines whose numbers are all zero are left out. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "stats/stats_print.h"
+
+/** Writes a number of bytes with a binary prefix. */
+static const char *stats_bytes(uint64_t bytes, char text[16])
+{
+	static const char units[] = "BKMGTPE";
+	double v = (double)bytes;
+	unsigned i = 0;
+
+	while (v >= 10000 && units[i + 1]) {
+		v /= 1024;
+		i++;
+	}
+	snprintf(text, 16, i ? "%.1f %ciB" : "%.0f B", v, units[i]);
+	return text;
+}
+
+static void stats_text_head(FILE *out, const struct copyrpc_stats_page *page)
+{
+	fprintf(out, "copyrpc %s: %s, pid %d on %s", page->release, page->command, (int)page->pid,
+		page->host);
+	if (page->rank >= 0)
+		fprintf(out, ", rank %d", (int)page->rank);
+	fprintf(out, "\n");
+}
+
+static uint64_t stats_batches(const struct copyrpc_stats_peer *peer)
+{
+	uint64_t cnt = 0;
+
+	for (unsigned k = 0; k < COPYRPC_STATS_SIZES; k++)
+		cnt += stats_tx_batches(peer, k);
+	return cnt;
+}
+
+static double stats_mean_batch(const struct copyrpc_stats_peer *peer)
+{
+	uint64_t cnt = stats_batches(peer);
+
+	return cnt ? (double)stats_tx_messages(peer) / (double)cnt : 0;
+}
+
+static void stats_text_sums(FILE *out, const struct copyrpc_stats_peer *sum)
+{
+	char bytes[16];
+
+	fprintf(out, "  sent      %12" PRIu64 " messages  %10s  %.1f a batch\n",
+		stats_tx_messages(sum), stats_bytes(sum->tx_bytes, bytes), stats_mean_batch(sum));
+	fprintf(out, "  received  %12" PRIu64 " messages  %10s\n", sum->rx_messages,
+		stats_bytes(sum->rx_bytes, bytes));
+	if (sum->gets || sum->get_errors)
+		fprintf(out, "  fetched   %12" PRIu64 " transfers %10s  %" PRIu64 " failed\n",
+			sum->gets, stats_bytes(sum->get_bytes, bytes), sum->get_errors);
+}
+
+/** Lists how many batches had how many messages. */
+static void stats_text_sizes(FILE *out, const struct copyrpc_stats_peer *sum)
+{
+	uint64_t all = stats_batches(sum), cnt;
+
+	if (!all)
+		return;
+	fprintf(out, "  messages in a batch:");
+	for (unsigned k = 0; k < COPYRPC_STATS_SIZES; k++) {
+		cnt = stats_tx_batches(sum, k);
+		if (cnt)
+			fprintf(out, "  %" PRIu64 "+: %" PRIu64 " (%.0f%%)", UINT64_C(1) << k, cnt,
+				100.0 * (double)cnt / (double)all);
+	}
+	fprintf(out, "\n");
+	if (sum->tx_credits)
+		fprintf(out, "  batches without messages (credit): %" PRIu64 "\n", sum->tx_credits);
+}
+
+struct stats_number {
+	const char *name;
+	uint64_t value;
+};
+
+/** Writes a line of the numbers that are not 0, if there are any. */
+static void stats_text_line(FILE *out, const char *head, const struct stats_number *numbers,
+			    size_t cnt)
+{
+	const char *sep = "  ";
+
+	for (size_t i = 0; i < cnt; i++) {
+		if (!numbers[i].value)
+			continue;
+		if (head)
+			fprintf(out, "  %s:", head);
+		head = NULL;
+		fprintf(out, "%s%s %" PRIu64, sep, numbers[i].name, numbers[i].value);
+		sep = ", ";
+	}
+	if (!head)
+		fprintf(out, "\n");
+}
+
+#define STATS_LINE(out, head, ...)                                                                 \
+	do {                                                                                       \
+		const struct stats_number numbers[] = { __VA_ARGS__ };                             \
+                                                                                                   \
+		stats_text_line(out, head, numbers, sizeof(numbers) / sizeof(numbers[0]));         \
+	} while (0)
+
+static void stats_text_waits(FILE *out, const struct copyrpc_stats_peer *sum,
+			     const struct copyrpc_stats_endpoint *eps)
+{
+	STATS_LINE(out, "operations that waited", { "for a connection", eps->waited_connection },
+		   { "for the peer", eps->waited_peer });
+	STATS_LINE(out, "attempts refused", { "room", sum->no_space }, { "credit", sum->no_credit },
+		   { "send queue", sum->no_queue }, { "memory", sum->no_memory },
+		   { "rate", sum->paced });
+	STATS_LINE(out, "losses", { "packets sent again", sum->resent }, { "losses", sum->losses },
+		   { "found by time", sum->timeouts });
+	STATS_LINE(out, "unexpected messages", { "in all", eps->unexpected },
+		   { "bytes held now", eps->unexpected_now });
+	STATS_LINE(out, "connections", { "up", eps->connects },
+		   { "closed by the peer", eps->closed }, { "peer died", eps->died },
+		   { "peer silent", eps->silent }, { "refused", eps->refused },
+		   { "no path", eps->unreachable }, { "broken", eps->broken });
+}
+
+static void stats_text_transports(FILE *out, const struct stats_view *view)
+{
+	char bytes[16];
+
+	for (uint32_t i = 1; i < stats_view_rows(view, COPYRPC_STATS_TRANSPORTS); i++) {
+		const struct copyrpc_stats_transport *row =
+			stats_view_row(view, COPYRPC_STATS_TRANSPORTS, i);
+
+		if (row && row->error)
+			fprintf(out, "  path %s: %s is not used: error %d\n",
+				stats_path_name(row->path), row->name, (int)row->error);
+		else if (row && row->memory)
+			fprintf(out, "  path %s: %s has %s of receive and send memory\n",
+				stats_path_name(row->path), row->name,
+				stats_bytes(row->memory, bytes));
+	}
+}
+
+/* ---- connections ---- */
+
+static uint64_t stats_weight(const struct copyrpc_stats_peer *peer)
+{
+	return peer->tx_bytes + peer->rx_bytes + peer->get_bytes;
+}
+
+static int stats_heavier(const void *a, const void *b)
+{
+	uint64_t x = stats_weight(*(const struct copyrpc_stats_peer *const *)a);
+	uint64_t y = stats_weight(*(const struct copyrpc_stats_peer *const *)b);
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static void stats_text_peer(FILE *out, const struct stats_view *view,
+			    const struct copyrpc_stats_peer *peer)
+{
+	char addr[STATS_ADDR_LEN], sent[16], received[16], why[96];
+	const char *better = stats_better_path(view, peer, why, sizeof(why));
+
+	stats_addr_text(&peer->addr, addr);
+	fprintf(out, "  %-24s %s/%s%s  sent %" PRIu64 " (%s), received %" PRIu64 " (%s)\n", addr,
+		stats_path_name(peer->path), peer->device,
+		peer->row.state == COPYRPC_STATS_LIVE ? "" : ", ended", stats_tx_messages(peer),
+		stats_bytes(peer->tx_bytes, sent), peer->rx_messages,
+		stats_bytes(peer->rx_bytes, received));
+	if (better)
+		fprintf(out, "    not %s: %s\n", better, why);
+}
+
+static void stats_text_peers(FILE *out, const struct stats_view *view)
+{
+	uint32_t rows = stats_view_rows(view, COPYRPC_STATS_PEERS), cnt = 0;
+	const struct copyrpc_stats_peer **peers = calloc(rows + 1, sizeof(*peers));
+
+	if (!peers)
+		return;
+	for (uint32_t i = 1; i < rows; i++) {
+		peers[cnt] = stats_view_row(view, COPYRPC_STATS_PEERS, i);
+		cnt += peers[cnt] != NULL;
+	}
+	qsort(peers, cnt, sizeof(*peers), stats_heavier);
+	if (cnt)
+		fprintf(out, "peers: %u, %s\n", cnt, "those with most bytes first");
+	for (uint32_t i = 0; i < cnt && i < STATS_TEXT_PEERS; i++)
+		stats_text_peer(out, view, peers[i]);
+	free(peers);
+}
+
+void stats_print_text(FILE *out, const struct stats_view *view)
+{
+	struct copyrpc_stats_peer sum = stats_view_sum_peers(view);
+	struct copyrpc_stats_endpoint eps = stats_view_sum_endpoints(view);
+
+	stats_text_head(out, view->page);
+	stats_text_sums(out, &sum);
+	stats_text_sizes(out, &sum);
+	stats_text_waits(out, &sum, &eps);
+	stats_text_transports(out, view);
+	stats_text_peers(out, view);
+}

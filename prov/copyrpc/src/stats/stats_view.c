@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Implements stats_view.h. */
+#include "stats/stats_view.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint32_t stats_row_len[COPYRPC_STATS_TABLES] = {
+	[COPYRPC_STATS_TRANSPORTS] = sizeof(struct copyrpc_stats_transport),
+	[COPYRPC_STATS_ENDPOINTS] = sizeof(struct copyrpc_stats_endpoint),
+	[COPYRPC_STATS_PEERS] = sizeof(struct copyrpc_stats_peer),
+	[COPYRPC_STATS_RESTS] = sizeof(struct copyrpc_stats_peer),
+};
+
+/* ---- checks ---- */
+
+static bool stats_table_is_valid(const struct copyrpc_stats_page *page, uint32_t table)
+{
+	const struct copyrpc_stats_table *t = &page->tables[table];
+	uint64_t end = (uint64_t)t->offset + (uint64_t)t->row_len * t->rows;
+
+	return t->offset >= sizeof(*page) && !(t->offset % 8) && !(t->row_len % 8) &&
+	       t->row_len >= stats_row_len[table] && t->rows <= COPYRPC_STATS_ROWS_MAX &&
+	       end <= page->len;
+}
+
+static bool stats_page_is_valid(const struct copyrpc_stats_page *page, size_t len)
+{
+	if (page->magic != COPYRPC_STATS_MAGIC || page->version != COPYRPC_STATS_VERSION ||
+	    page->len < sizeof(*page) || page->len > len || page->pid <= 0 ||
+	    page->table_cnt < COPYRPC_STATS_TABLES)
+		return false;
+	for (uint32_t i = 0; i < COPYRPC_STATS_TABLES; i++)
+		if (!stats_table_is_valid(page, i))
+			return false;
+	return true;
+}
+
+/** Ends a text and replaces what is not printable, or has a meaning in a format. */
+static void stats_clean(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	for (; *text; text++)
+		if (!isalnum((unsigned char)*text) && !strchr(" .,:;_-+/@()[]", *text))
+			*text = '?';
+}
+
+static void stats_clean_rows(struct stats_view *view)
+{
+	for (uint32_t i = 0; i < stats_view_rows(view, COPYRPC_STATS_TRANSPORTS); i++) {
+		struct copyrpc_stats_transport *row =
+			(void *)(uintptr_t)stats_view_row(view, COPYRPC_STATS_TRANSPORTS, i);
+
+		if (row)
+			stats_clean(row->name, sizeof(row->name));
+	}
+	for (uint32_t i = 0; i < stats_view_rows(view, COPYRPC_STATS_PEERS); i++) {
+		struct copyrpc_stats_peer *row =
+			(void *)(uintptr_t)stats_view_row(view, COPYRPC_STATS_PEERS, i);
+
+		if (row)
+			stats_clean(row->device, sizeof(row->device));
+	}
+}
+
+/** Copies a page that others write meanwhile, each word with one load. */
+static __attribute__((no_sanitize_thread)) void stats_load(uint64_t *to, const uint64_t *from,
+							   size_t words)
+{
+	for (size_t i = 0; i < words; i++)
+		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
+int stats_view_copy(struct stats_view *view, const void *src, size_t len)
+{
+	struct copyrpc_stats_page *copy;
+
+	if (len < sizeof(*copy) || len > COPYRPC_STATS_LEN_MAX || (uintptr_t)src % 8)
+		return -EINVAL;
+	copy = calloc(1, len);
+	if (!copy)
+		return -ENOMEM;
+	stats_load((uint64_t *)copy, src, len / 8);
+	if (!stats_page_is_valid(copy, len)) {
+		free(copy);
+		return -EINVAL;
+	}
+	*view = (struct stats_view){ .page = copy, .len = len };
+	stats_clean(copy->command, sizeof(copy->command));
+	stats_clean(copy->host, sizeof(copy->host));
+	stats_clean(copy->release, sizeof(copy->release));
+	stats_clean_rows(view);
+	return 0;
+}
+
+void stats_view_free(struct stats_view *view)
+{
+	free(view->page);
+	view->page = NULL;
+}
+
+/* ---- rows ---- */
+
+uint32_t stats_view_rows(const struct stats_view *view, enum copyrpc_stats_table_id table)
+{
+	return view->page->tables[table].rows;
+}
+
+const void *stats_view_row(const struct stats_view *view, enum copyrpc_stats_table_id table,
+			   uint32_t i)
+{
+	const struct copyrpc_stats_table *t = &view->page->tables[table];
+	const struct copyrpc_stats_row *row;
+
+	if (i >= t->rows)
+		return NULL;
+	row = (const void *)((const char *)view->page + t->offset + (size_t)i * t->row_len);
+	return row->state == COPYRPC_STATS_LIVE || row->state == COPYRPC_STATS_ENDED ||
+			       row->state == COPYRPC_STATS_PAST
+		       ? row
+		       : NULL;
+}
+
+static void stats_add(void *to, const void *from, size_t first, size_t len)
+{
+	uint64_t *sum = (uint64_t *)((char *)to + first);
+	const uint64_t *more = (const uint64_t *)((const char *)from + first);
+
+	for (size_t i = 0; i < (len - first) / 8; i++)
+		sum[i] += more[i];
+}
+
+struct copyrpc_stats_peer stats_view_sum_peers(const struct stats_view *view)
+{
+	static const enum copyrpc_stats_table_id tables[] = { COPYRPC_STATS_PEERS,
+							      COPYRPC_STATS_RESTS };
+	struct copyrpc_stats_peer sum = { .row.state = COPYRPC_STATS_FREE };
+
+	for (unsigned t = 0; t < 2; t++)
+		for (uint32_t i = 0; i < stats_view_rows(view, tables[t]); i++) {
+			const void *row = stats_view_row(view, tables[t], i);
+
+			if (row)
+				stats_add(&sum, row,
+					  offsetof(struct copyrpc_stats_peer, tx_singles),
+					  sizeof(sum));
+		}
+	return sum;
+}
+
+struct copyrpc_stats_endpoint stats_view_sum_endpoints(const struct stats_view *view)
+{
+	struct copyrpc_stats_endpoint sum = { .row.state = COPYRPC_STATS_FREE };
+
+	for (uint32_t i = 0; i < stats_view_rows(view, COPYRPC_STATS_ENDPOINTS); i++) {
+		const struct copyrpc_stats_endpoint *row =
+			stats_view_row(view, COPYRPC_STATS_ENDPOINTS, i);
+
+		if (!row)
+			continue;
+		stats_add(&sum, row, offsetof(struct copyrpc_stats_endpoint, waited_connection),
+			  sizeof(sum));
+		if (row->row.state == COPYRPC_STATS_LIVE)
+			sum.unexpected_now += row->unexpected_now;
+	}
+	return sum;
+}
+
+/* ---- texts ---- */
+
+void stats_addr_text(const struct copyrpc_stats_addr *addr, char text[STATS_ADDR_LEN])
+{
+	char host[INET6_ADDRSTRLEN] = "?";
+
+	if (addr->family == AF_INET && inet_ntop(AF_INET, addr->bytes, host, sizeof(host)))
+		snprintf(text, STATS_ADDR_LEN, "%s:%u", host, addr->port);
+	else if (addr->family == AF_INET6 && inet_ntop(AF_INET6, addr->bytes, host, sizeof(host)))
+		snprintf(text, STATS_ADDR_LEN, "[%s]:%u", host, addr->port);
+	else
+		snprintf(text, STATS_ADDR_LEN, "?");
+}
+
+const char *stats_path_name(uint32_t path)
+{
+	switch (path) {
+	case COPYRPC_STATS_SHM: return "shm";
+	case COPYRPC_STATS_NIC:
+	case COPYRPC_STATS_UDS: return "nic";
+	case COPYRPC_STATS_UDP: return "udp";
+	default: return "?";
+	}
+}
+
+/** Returns the error because of which no transport has the path, 0 if one has, -1 if none tried. */
+static int stats_path_error(const struct stats_view *view, uint32_t path)
+{
+	int err = -1;
+
+	for (uint32_t i = 1; i < stats_view_rows(view, COPYRPC_STATS_TRANSPORTS); i++) {
+		const struct copyrpc_stats_transport *row =
+			stats_view_row(view, COPYRPC_STATS_TRANSPORTS, i);
+
+		if (!row || row->path != path)
+			continue;
+		if (!row->error)
+			return 0;
+		err = row->error;
+	}
+	return err;
+}
+
+const char *stats_better_path(const struct stats_view *view, const struct copyrpc_stats_peer *peer,
+			      char *why, size_t size)
+{
+	for (uint32_t path = COPYRPC_STATS_SHM; path < COPYRPC_STATS_UDP && path < peer->path;
+	     path <<= 1) {
+		int err = stats_path_error(view, path);
+
+		if (err == -1)
+			continue;
+		if (err)
+			snprintf(why, size, "not available here: %s", strerror(err));
+		else
+			snprintf(why, size, "%s",
+				 path == COPYRPC_STATS_SHM
+					 ? "the peer is on another host, or does not offer it"
+					 : "the peer does not offer it, or it does not lead there");
+		return stats_path_name(path);
+	}
+	return NULL;
+}

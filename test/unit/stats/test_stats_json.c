@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The JSON of a page, byte by byte; test/suite.d/54-stats parses that of a job. (stats_print.h) */
+#include "page.h"
+#include "stats/stats_print.h"
+
+Test(stats_json, each_member_is_written)
+{
+	struct page page;
+	char *text;
+
+	page_init(&page);
+	text = page_printed(&page, stats_print_json);
+	cr_expect_eq(strncmp(text,
+			     "{\"format\":\"copyrpc-stats\",\"version\":1,\"release\":\"0.1\","
+			     "\"command\":\"program\",\"host\":\"node\",\"pid\":42,\"rank\":3,"
+			     "\"start_ns\":0,\"total\":{\"tx_messages\":1120,\"tx_bytes\":2000,",
+			     140),
+		     0, "%s", text);
+	cr_expect_not_null(strstr(text, "{\"name\":\"mlx5\",\"path\":\"nic\",\"state\":\"failed\","
+					"\"error\":19,\"memory\":0}"),
+			   "%s", text);
+	cr_expect_not_null(strstr(text, "{\"address\":\"10.0.0.1:6\",\"endpoint\":\"0.0.0.0:5\","
+					"\"state\":\"up\",\"path\":\"shm\",\"device\":\"shm\","
+					"\"error\":0,\"tx_messages\":10,\"tx_bytes\":1000,"
+					"\"rx_messages\":5,\"rx_bytes\":500"),
+			   "%s", text);
+	cr_expect_not_null(strstr(text, "\"tx_batches\":[2,0,0,1]"), "%s", text);
+	cr_expect_not_null(strstr(text, "\"better_path\":\"shm\""), "%s", text);
+	cr_expect_str_eq(text + strlen(text) - 3, "}]}");
+	free(text);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The summary has the numbers of the page, and nothing that did not occur. (stats/stats_print.h) */
+#include "page.h"
+#include "stats/stats_print.h"
+
+Test(stats_text, a_summary_has_sums_sizes_waits_and_peers)
+{
+	struct page page;
+	char *text;
+
+	page_init(&page);
+	text = page_printed(&page, stats_print_text);
+	cr_expect_not_null(strstr(text, "program, pid 42 on node, rank 3\n"), "%s", text);
+	cr_expect_not_null(strstr(text, "        1120 messages"), "%s", text);
+	cr_expect_not_null(strstr(text, "8+: 2"), "%s", text);
+	cr_expect_not_null(strstr(text, "for the peer 11"), "%s", text);
+	cr_expect_not_null(strstr(text, "10.0.0.1:6"), "%s", text);
+	cr_expect_not_null(strstr(text, "not shm: "), "%s", text);
+	cr_expect_null(strstr(text, "losses"), "%s", text);
+	cr_expect_null(strstr(text, "unexpected"), "%s", text);
+	free(text);
+}
+
+Test(stats_text, peers_with_most_bytes_come_first)
+{
+	struct page page;
+	char *text;
+
+	page_init(&page);
+	page.peers[2].get_bytes = 1 << 20;
+	text = page_printed(&page, stats_print_text);
+	cr_expect_lt(strstr(text, "0.0.0.0:7"), strstr(text, "10.0.0.1:6"), "%s", text);
+	free(text);
+}
