@@ -101,7 +101,7 @@ enum copyrpc_stats_path {
 struct copyrpc_stats_endpoint {
 	struct copyrpc_stats_row row;
 	struct copyrpc_stats_addr addr;
-	uint32_t paths; /* that it offers to peers */
+	uint32_t paths; /* offered to peers */
 	uint32_t reserved;
 	uint64_t unexpected_now; /* bytes of unexpected messages on the heap */
 	/* Counters from here on. */
@@ -111,7 +111,7 @@ struct copyrpc_stats_endpoint {
 	uint64_t connects;          /* connections that came up */
 	uint64_t closed;            /* of these, ended in good order by the peer */
 	uint64_t died;              /* ended because the peer died or was restarted */
-	uint64_t silent;            /* ended because the peer was silent, or did not answer */
+	uint64_t silent;            /* ended because the peer was silent, or did not reply */
 	uint64_t refused;           /* connects that were refused */
 	uint64_t unreachable;       /* connects without a path to the peer */
 	uint64_t broken;            /* ended by any other error */

@@ -50,3 +50,25 @@ Test(job, the_innermost_launcher_decides)
 	setenv("OMPI_COMM_WORLD_LOCAL_RANK", "0", 1);
 	cr_expect(util_job_is_first());
 }
+
+Test(job, the_rank_is_the_launchers_or_unknown)
+{
+	static const char *const ranks[] = {
+		"OMPI_COMM_WORLD_RANK", "PMIX_RANK",      "PMI_RANK",    "MV2_COMM_WORLD_RANK",
+		"PALS_RANKID",          "FLUX_TASK_RANK", "SLURM_PROCID"
+	};
+	const size_t cnt = sizeof(ranks) / sizeof(ranks[0]);
+
+	for (size_t i = 0; i < cnt; i++)
+		unsetenv(ranks[i]);
+	cr_expect_eq(util_job_rank(), -1);
+	for (size_t i = 0; i < cnt; i++) {
+		setenv(ranks[i], "12", 1);
+		cr_expect_eq(util_job_rank(), 12, "%s", ranks[i]);
+		setenv(ranks[i], "x", 1);
+		cr_expect_eq(util_job_rank(), -1, "%s", ranks[i]);
+		setenv(ranks[i], "99999999999", 1);
+		cr_expect_eq(util_job_rank(), -1, "%s", ranks[i]);
+		unsetenv(ranks[i]);
+	}
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The statistics page: who can read and write it, and which rows objects get. (util/stats.h) */
+/* The statistics page: reading and writing by others, and the rows of objects. (util/stats.h) */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <dirent.h>

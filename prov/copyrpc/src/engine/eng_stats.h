@@ -5,7 +5,8 @@
  * engine where these begin and end, and by transports for events that are not counted in line.
  *
  * A connection has its row, core_chan.stats, while it is up. Before and after, and without room in
- * the page, the pointer leads to a row that others use too or that nobody reads: it is never NULL.
+ * the page, the pointer leads to a row that others use too, or to one that is never read: it is
+ * never NULL.
  *
  * Tested by test/unit/engine/test_eng_stats.c.
  */

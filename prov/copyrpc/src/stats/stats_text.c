@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Summary of a page for people: see stats_print.h. Lines whose numbers are all zero are left out. */
+/* Summary of a page for people: see stats_print.h. Leaves out lines whose numbers are all zero. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -47,7 +47,9 @@ static inline uint64_t stats_tx_batches(const struct copyrpc_stats_peer *peer, u
 	return peer->tx_batches[k] + (k ? 0 : peer->tx_singles);
 }
 
-/** Returns the sum of all connections, past ones too, and of all endpoints. Only counters are set. */
+/**
+ * Return the sum of all connections, past ones too, and of all endpoints. Only counters are set.
+ */
 struct copyrpc_stats_peer stats_view_sum_peers(const struct stats_view *view);
 struct copyrpc_stats_endpoint stats_view_sum_endpoints(const struct stats_view *view);
 

@@ -48,7 +48,7 @@ static const struct {
 /** Use of a row. Beside the page: a search must not touch the memory of rows never used. */
 struct util_stats_use {
 	bool taken; /* belongs to an object, visible or not */
-	bool ended; /* has the counters of one that ended */
+	bool ended; /* counters of an object that ended */
 	uint32_t cnt;
 };
 
