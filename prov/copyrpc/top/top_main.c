@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* copyrpc_top: what the processes of this host carry over copyrpc, once. See copyrpc_top(1). */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "stats/stats_print.h"
+#include "top/top_pages.h"
+
+static void top_print_once(const struct top_pages *pages)
+{
+	for (size_t i = 0; i < pages->cnt; i++)
+		stats_print_text(stdout, &pages->views[i]);
+}
+
+static void top_print_json(const struct top_pages *pages)
+{
+	printf("[");
+	for (size_t i = 0; i < pages->cnt; i++) {
+		printf("%s", i ? ",\n" : "");
+		stats_print_json(stdout, &pages->views[i]);
+	}
+	printf("]\n");
+}
+
+struct top_metric {
+	const char *name;
+	const char *help;
+	size_t offset;
+};
+
+#define TOP_METRIC(field, help)                                                                    \
+	{                                                                                          \
+#field, help, offsetof(struct copyrpc_stats_peer, field)                           \
+	}
+
+static const struct top_metric top_metrics[] = {
+	TOP_METRIC(tx_messages, "Messages sent"),
+	TOP_METRIC(rx_messages, "Messages received"),
+	TOP_METRIC(tx_bytes, "Bytes of messages sent"),
+	TOP_METRIC(rx_bytes, "Bytes of messages received"),
+	TOP_METRIC(get_bytes, "Bytes of long transfers fetched"),
+	TOP_METRIC(no_space, "Attempts to send without room"),
+	TOP_METRIC(no_credit, "Attempts to send without credit"),
+	TOP_METRIC(no_queue, "Batches that waited for the send queue"),
+	TOP_METRIC(resent, "Packets sent again"),
+};
+
+/** Writes one metric of all processes, in the text format of Prometheus. */
+static void top_print_metric(const struct top_pages *pages, const struct top_metric *metric)
+{
+	printf("# HELP copyrpc_%s_total %s\n# TYPE copyrpc_%s_total counter\n", metric->name,
+	       metric->help, metric->name);
+	for (size_t i = 0; i < pages->cnt; i++) {
+		const struct copyrpc_stats_page *page = pages->views[i].page;
+		struct copyrpc_stats_peer sum = stats_view_sum_peers(&pages->views[i]);
+
+		sum.tx_messages = stats_tx_messages(&sum);
+		printf("copyrpc_%s_total{pid=\"%d\",command=\"%s\",rank=\"%d\"} %" PRIu64 "\n",
+		       metric->name, (int)page->pid, page->command, (int)page->rank,
+		       *(const uint64_t *)((const char *)&sum + metric->offset));
+	}
+}
+
+static void top_print_prometheus(const struct top_pages *pages)
+{
+	for (size_t i = 0; i < sizeof(top_metrics) / sizeof(top_metrics[0]); i++)
+		top_print_metric(pages, &top_metrics[i]);
+}
+
+static int top_run(void (*print)(const struct top_pages *pages))
+{
+	struct top_pages pages;
+	int ret = top_pages_read(&pages);
+
+	if (!ret)
+		print(&pages);
+	if (ret)
+		fprintf(stderr, "copyrpc_top: %s\n", strerror(-ret));
+	if (pages.refused)
+		fprintf(stderr, "copyrpc_top: %zu pages are of another version, or forged\n",
+			pages.refused);
+	top_pages_free(&pages);
+	return ret || fflush(stdout) ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "once", no_argument, NULL, 'o' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "prometheus", no_argument, NULL, 'p' },
+		{ 0 },
+	};
+	void (*print)(const struct top_pages *pages) = top_print_once;
+	bool good = true;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (opt) {
+		case 'o': print = top_print_once; break;
+		case 'j': print = top_print_json; break;
+		case 'p': print = top_print_prometheus; break;
+		default: good = false;
+		}
+	}
+	if (!good || optind != argc) {
+		fprintf(stderr, "usage: copyrpc_top [--once | --json | --prometheus]\n");
+		return 2;
+	}
+	return top_run(print);
+}
