@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core_ep.h"
 #include "engine/eng_engine.h"
 #include "ring/ring_transports.h"
 #include "support/check.h"
@@ -28,6 +29,7 @@
 #define LIMIT_NS (200 * UTIL_NS_PER_S) /* limit of a round */
 
 struct player {
+	struct core_ep ep; /* first member: upcalls name it */
 	struct core_engine *engine;
 	struct core_engine_ep *eep;
 	struct sockaddr_storage addr;
@@ -188,8 +190,7 @@ static void player_open(struct player *p)
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 
 	CHECK(!eng_open(&transports, &upcalls, &p->engine));
-	CHECK(!eng_ep_open(&p->engine->base, (struct core_ep *)p, (const struct sockaddr *)&any,
-			   &p->eep));
+	CHECK(!eng_ep_open(&p->engine->base, &p->ep, (const struct sockaddr *)&any, &p->eep));
 	eng_ep_addr(p->eep, &p->addr);
 }
 

@@ -93,7 +93,7 @@ static void ring_end_start(struct ring_conn *conn, uint64_t tx_pos, uint64_t rx_
 }
 
 /* Endpoint at which ends of connections are counted. */
-static struct core_ep ring_pair_ep = { .stats = &util_stats_no_endpoint };
+static struct core_ep ring_pair_ep = { .stats = &ring_pair_ep.unread };
 static struct core_engine_ep ring_pair_eep = { .ep = &ring_pair_ep };
 
 static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg, int self,

@@ -37,7 +37,7 @@ int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr
 	int ret;
 
 	ep->dom = dom;
-	ep->stats = &util_stats_no_endpoint;
+	ep->stats = &ep->unread;
 	core_comp_update(&ep->tx);
 	core_comp_update(&ep->rx);
 	util_list_init(&ep->unnamed);

@@ -9,6 +9,7 @@
 #ifndef CORE_CORE_EP_H
 #define CORE_CORE_EP_H
 
+#include <copyrpc/stats.h>
 #include <rdma/fi_domain.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -106,6 +107,7 @@ struct core_ep {
 	struct core_ep *srx;       /* shared receive context, or NULL (core_srx.h) */
 	struct core_ep *rx_owner;  /* of a context: the endpoint with the `rx` in use, or NULL */
 	struct copyrpc_stats_endpoint *stats; /* never NULL; set by the engine if it counts */
+	struct copyrpc_stats_endpoint unread; /* row of an endpoint without one in the page */
 };
 
 /** Returns true if a successful send writes a completion. */

@@ -13,6 +13,7 @@
 #ifndef ENGINE_ENG_ENGINE_H
 #define ENGINE_ENG_ENGINE_H
 
+#include <copyrpc/stats.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,8 +41,9 @@ struct core_engine {
 	uint32_t attention;
 	bool has_others; /* Transports behind the first have connections */
 	size_t mem;      /* Bytes counted against FI_COPYRPC_MEM; atomic */
-	struct copyrpc_stats_peer
-		*rest; /* Counts connections without a row (eng_stats.h), or NULL */
+	/* Row of connections for which the page has none (eng_stats.h), or NULL */
+	struct copyrpc_stats_peer *rest;
+	struct copyrpc_stats_peer unread; /* Row of connections that are not up */
 };
 
 /** Address of one endpoint. */

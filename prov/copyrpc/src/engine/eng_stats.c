@@ -63,7 +63,7 @@ void eng_stats_ep_open(struct core_engine_ep *eep)
 void eng_stats_ep_close(struct core_engine_ep *eep)
 {
 	util_stats_end(eep->ep->stats);
-	eep->ep->stats = &util_stats_no_endpoint;
+	eep->ep->stats = &eep->ep->unread;
 }
 
 void eng_stats_conn_up(struct eng_conn *conn)
@@ -78,7 +78,7 @@ void eng_stats_conn_up(struct eng_conn *conn)
 	conn->ep->stats->connects++;
 	row = util_stats_get_peer(endpoint, &at);
 	if (!row) {
-		conn->chan.stats = conn->engine->rest ? conn->engine->rest : &util_stats_no_peer;
+		conn->chan.stats = conn->engine->rest ? conn->engine->rest : &conn->engine->unread;
 		return;
 	}
 	row->path = conn->transport->ops->path;
@@ -91,7 +91,7 @@ void eng_stats_conn_end(struct eng_conn *conn)
 {
 	if (conn->chan.stats && conn->chan.stats != conn->engine->rest)
 		util_stats_end(conn->chan.stats);
-	conn->chan.stats = &util_stats_no_peer;
+	conn->chan.stats = &conn->engine->unread;
 }
 
 void eng_stats_failed(struct core_engine_ep *eep, int err)

@@ -4,9 +4,9 @@
  * and their connections, and one row for all connections for which there is none. Called by the
  * engine where these begin and end, and by transports for events that are not counted in line.
  *
- * A connection has its row, core_chan.stats, while it is up. Before and after, and without room in
- * the page, the pointer leads to a row that others use too, or to one that is never read: it is
- * never NULL.
+ * A connection has its row, core_chan.stats, while it is up. Before and after, the pointer leads to
+ * a row that is never read (core_engine.unread), and without room in the page to one that others of
+ * the engine use too: it is never NULL. Threads do not share rows.
  *
  * Tested by test/unit/engine/test_eng_stats.c.
  */

@@ -56,7 +56,7 @@ int erpc_session_open(struct erpc_ep *ep, struct wire_erpc_params *params,
 	s->ep = ep;
 	s->conn.up = ep->up;
 	s->conn.chan.ops = &erpc_chan_ops;
-	s->conn.chan.stats = &util_stats_no_peer;
+	s->conn.chan.stats = &ep->unread;
 	s->tag = (uint16_t)s->token;
 	s->send.free_mask = ERPC_FREE_ALL;
 	erpc_session_lists(s);

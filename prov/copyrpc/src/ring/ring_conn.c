@@ -5,12 +5,12 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "engine/eng_engine.h"
 #include "ring/ring_ack.h"
 #include "ring/ring_transport.h"
 #include "ring/ring_tx.h"
 #include "util/clock.h"
 #include "util/log.h"
-#include "util/stats.h"
 
 /**
  * Returns the largest message span that an idle ring admits wherever its end is: skip and message,
@@ -48,7 +48,7 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 	ring_retained_init(&rx->retained);
 	util_idmap_init(&conn->calls);
 	util_list_init(&conn->gets);
-	conn->eng.chan.stats = &util_stats_no_peer;
+	conn->eng.chan.stats = &conn->eng.engine->unread;
 	conn->eng.chan.eager_max = ring_conn_span_max(tx) - WIRE_HDR_LEN - sizeof(uint32_t);
 	conn->eng.chan.resp_lim = wire_resp_max(rx_grant_max);
 	conn->eng.chan.resp_sure = wire_resp_max(rx_grant_max / 2);

@@ -62,9 +62,6 @@ static struct {
 	struct util_stats_use rows[COPYRPC_STATS_TABLES][UTIL_STATS_ROWS];
 } util_stats = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
-struct copyrpc_stats_peer util_stats_no_peer;
-struct copyrpc_stats_endpoint util_stats_no_endpoint;
-
 void util_stats_set_text(char *to, size_t size, const char *from)
 {
 	size_t len = strnlen(from, size - 1);

@@ -47,13 +47,6 @@ void util_stats_end(void *row);
 /** Returns the number of a row in its table. */
 uint32_t util_stats_index(enum copyrpc_stats_table_id table, const void *row);
 
-/**
- * Rows whose counters are never read: for objects without a row of their own, and connections that
- * are not up.
- */
-extern struct copyrpc_stats_peer util_stats_no_peer;
-extern struct copyrpc_stats_endpoint util_stats_no_endpoint;
-
 /** Converts an address. One of another family is unknown. */
 void util_stats_set_addr(struct copyrpc_stats_addr *to, const struct sockaddr *from);
 

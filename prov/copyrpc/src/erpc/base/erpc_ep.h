@@ -14,6 +14,7 @@
 #ifndef ERPC_BASE_ERPC_EP_H
 #define ERPC_BASE_ERPC_EP_H
 
+#include <copyrpc/stats.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -90,6 +91,7 @@ struct erpc_ep {
 		*direct_session;
 	uint32_t direct_skip; /* polls to make without direct placement */
 	bool direct_placed;   /* the payload of the current packet is at its destination */
+	struct copyrpc_stats_peer unread; /* row of sessions that have no connection yet */
 
 	pthread_mutex_t lock; /* protects the fields below */
 	uint8_t *used;        /* one bit per session number */
