@@ -67,8 +67,11 @@ static void stats_clean_rows(struct stats_view *view)
 	}
 }
 
+/** Word of a page, whatever the fields in it. */
+typedef uint64_t __attribute__((may_alias)) stats_word;
+
 /** Copies a page that others write meanwhile, each word with one load. */
-static __attribute__((no_sanitize_thread)) void stats_load(uint64_t *to, const uint64_t *from,
+static __attribute__((no_sanitize_thread)) void stats_load(stats_word *to, const stats_word *from,
 							   size_t words)
 {
 	for (size_t i = 0; i < words; i++)
@@ -84,7 +87,7 @@ int stats_view_copy(struct stats_view *view, const void *src, size_t len)
 	copy = calloc(1, len);
 	if (!copy)
 		return -ENOMEM;
-	stats_load((uint64_t *)copy, src, len / 8);
+	stats_load((stats_word *)copy, src, len / 8);
 	if (!stats_page_is_valid(copy, len)) {
 		free(copy);
 		return -EINVAL;
