@@ -128,7 +128,8 @@ static inline void pml_pvar_add(unsigned long long *counter, unsigned long long 
 }
 
 /* pml_copyrpc_connect.c */
-void pml_connect_begin(struct ompi_proc_t **procs, size_t count);
+void pml_connect_all(struct ompi_proc_t **procs, size_t count);
+void pml_connect_ended(void);
 
 /* pml_copyrpc_comm.c */
 int pml_comm_add(struct ompi_communicator_t *comm);

@@ -111,7 +111,7 @@ int pml_peers_add_procs(struct ompi_proc_t **procs, size_t count)
 	for (size_t i = 0; i < count && rc == OMPI_SUCCESS; i++)
 		rc = peer_check(procs[i]);
 	if (rc == OMPI_SUCCESS)
-		pml_connect_begin(procs, count);
+		pml_connect_all(procs, count);
 	return rc;
 }
 

@@ -54,6 +54,8 @@ static inline void progress_entry(const struct fi_cq_tagged_entry *entry)
 		progress_send_part(PML_REQUEST_OF(op, ack));
 	else if (op->kind == PML_OP_PEEK)
 		progress_peek(PML_REQUEST_OF(op, op), entry->tag, entry->len, true);
+	else
+		pml_connect_ended();
 }
 
 static const char *progress_explain(struct fi_cq_err_entry *err, char *text, size_t len)
@@ -118,8 +120,10 @@ static void progress_error(struct fi_cq_err_entry *err)
 		progress_lost(err);
 		return;
 	}
-	if (op->kind == PML_OP_CONNECT)
+	if (op->kind == PML_OP_CONNECT) {
+		pml_connect_ended();
 		return;
+	}
 	req = op->kind == PML_OP_ACK ? PML_REQUEST_OF(op, ack) : PML_REQUEST_OF(op, op);
 	progress_report(req, err);
 	if (op->kind == PML_OP_RECV)
