@@ -138,17 +138,20 @@ struct copyrpc_stats_peer {
 	uint64_t rx_bytes;
 	uint64_t tx_batches[COPYRPC_STATS_SIZES]; /* without tx_singles */
 	uint64_t tx_credits;                      /* batches without messages */
-	uint64_t gets;       /* long transfers that this end fetched, beside the messages */
-	uint64_t get_bytes;  /* bytes of these */
-	uint64_t get_errors; /* of these, those that failed */
-	uint64_t no_space;   /* attempts refused: no room in the ring, or no slot */
-	uint64_t no_credit;  /* attempts refused: no credit for a response or a packet */
-	uint64_t no_queue;   /* batches that waited for the send queue of the device */
-	uint64_t no_memory;  /* attempts refused: no memory, or no number for a call */
-	uint64_t paced;      /* packets that waited for the rate of the session */
-	uint64_t resent;     /* packets sent again */
-	uint64_t losses;     /* times that packets counted as lost */
-	uint64_t timeouts;   /* of these, those that were found by time */
+	uint64_t gets;          /* long transfers that this end fetched, beside the messages */
+	uint64_t get_bytes;     /* bytes of these */
+	uint64_t get_errors;    /* others that failed */
+	uint64_t no_space;      /* attempts refused: no room in the ring, or no slot */
+	uint64_t no_credit;     /* attempts refused: no credit for a response or a packet */
+	uint64_t no_queue;      /* batches that waited for the send queue of the device */
+	uint64_t no_memory;     /* attempts refused: no memory, or no number for a call */
+	uint64_t paced;         /* packets that waited for the rate of the session */
+	uint64_t resent;        /* packets sent again */
+	uint64_t losses;        /* times that packets counted as lost */
+	uint64_t timeouts;      /* of these, those that were found by time */
+	uint64_t accesses;      /* reads and writes of the peer's memory by the devices alone */
+	uint64_t access_bytes;  /* bytes of these */
+	uint64_t access_errors; /* others that failed */
 };
 
 #ifdef __cplusplus

@@ -42,6 +42,7 @@ static const struct top_metric top_metrics[] = {
 	TOP_METRIC(tx_bytes, "Bytes of messages sent"),
 	TOP_METRIC(rx_bytes, "Bytes of messages received"),
 	TOP_METRIC(get_bytes, "Bytes of long transfers fetched"),
+	TOP_METRIC(access_bytes, "Bytes that the devices read or wrote in memory of peers"),
 	TOP_METRIC(no_space, "Attempts to send without room"),
 	TOP_METRIC(no_credit, "Attempts to send without credit"),
 	TOP_METRIC(no_queue, "Batches that waited for the send queue"),

@@ -207,6 +207,9 @@ Test(ring_direct, with_more_the_device_sees_it_at_the_next_flush)
 	for (int i = 0; i < 3 && !done; i++)
 		ring_end_progress(a);
 	cr_expect_eq(done, &get);
+	cr_expect_eq(a->conn.eng.chan.stats->accesses, 1);
+	cr_expect_eq(a->conn.eng.chan.stats->access_bytes, get.len);
+	cr_expect_eq(a->conn.eng.chan.stats->gets, 0, "it is no get");
 	stop();
 }
 
@@ -225,6 +228,9 @@ Test(ring_direct, a_failed_connection_ends_it_and_returns_its_slot)
 	ring_bulk_fail(&a->conn, -FI_ETIMEDOUT);
 	cr_expect_eq(done, &get);
 	cr_expect_eq(get.status, -FI_ETIMEDOUT);
+	cr_expect_eq(a->conn.eng.chan.stats->access_errors, 1);
+	cr_expect_eq(a->conn.eng.chan.stats->accesses, 0);
+	cr_expect_eq(a->conn.eng.chan.stats->get_errors, 0, "it is no get");
 	cr_expect_neq(bounce->free, slot);
 	cr_expect_eq(near[0], 9, "no byte of a failed read");
 	get = transfer(100);

@@ -74,7 +74,9 @@ static inline void page_init(struct page *page)
 						      .tx_batches = { 0, 0, 0, 1 },
 						      .tx_bytes = 1000,
 						      .rx_messages = 5,
-						      .rx_bytes = 500 };
+						      .rx_bytes = 500,
+						      .accesses = 3,
+						      .access_bytes = 77 };
 	page->peers[2] = page->peers[1];
 	page->peers[2].row.state = COPYRPC_STATS_ENDED;
 	page->peers[2].path = COPYRPC_STATS_UDP;

@@ -24,6 +24,8 @@ Test(stats_json, each_member_is_written)
 					"\"error\":0,\"tx_messages\":10,\"tx_bytes\":1000,"
 					"\"rx_messages\":5,\"rx_bytes\":500"),
 			   "%s", text);
+	cr_expect_not_null(strstr(text, "\"accesses\":6,\"access_bytes\":154,\"access_errors\":0"),
+			   "%s", text);
 	cr_expect_not_null(strstr(text, "\"tx_batches\":[2,0,0,1]"), "%s", text);
 	cr_expect_not_null(strstr(text, "\"better_path\":\"shm\""), "%s", text);
 	cr_expect_str_eq(text + strlen(text) - 3, "}]}");

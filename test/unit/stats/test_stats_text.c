@@ -14,6 +14,8 @@ Test(stats_text, a_summary_has_sums_sizes_waits_and_peers)
 	cr_expect_not_null(strstr(text, "        1120 messages"), "%s", text);
 	cr_expect_not_null(strstr(text, "8+: 2"), "%s", text);
 	cr_expect_not_null(strstr(text, "for the peer 11"), "%s", text);
+	cr_expect_not_null(strstr(text, "accessed             6 ranges         154 B"), "%s", text);
+	cr_expect_null(strstr(text, "fetched"), "%s", text);
 	cr_expect_not_null(strstr(text, "10.0.0.1:6"), "%s", text);
 	cr_expect_not_null(strstr(text, "not shm: "), "%s", text);
 	cr_expect_null(strstr(text, "losses"), "%s", text);

@@ -129,6 +129,16 @@ void eng_stats_get(struct core_chan *chan, const struct core_get *get)
 	chan->stats->get_bytes += get->len;
 }
 
+void eng_stats_access(struct core_chan *chan, const struct core_get *get)
+{
+	if (get->status) {
+		chan->stats->access_errors++;
+		return;
+	}
+	chan->stats->accesses++;
+	chan->stats->access_bytes += get->len;
+}
+
 void eng_stats_shortage(struct core_chan *chan)
 {
 	switch (chan->shortage) {

@@ -50,8 +50,9 @@ void eng_stats_conn_end(struct eng_conn *conn);
 void eng_stats_failed(struct core_engine_ep *eep, int err);
 void eng_stats_conn_down(struct eng_conn *conn);
 
-/** Counts a get that ended. */
+/** Counts a get, or a direct access, that ended. */
 void eng_stats_get(struct core_chan *chan, const struct core_get *get);
+void eng_stats_access(struct core_chan *chan, const struct core_get *get);
 
 /** Counts a call that was refused because of chan->shortage. */
 void eng_stats_shortage(struct core_chan *chan);

@@ -70,6 +70,7 @@ int ring_bulk_get(struct core_chan *chan, struct core_get *get)
 	};
 	assert(get->iov_cnt <= DEV_GET_IOV_MAX);
 	rget->slot = NULL;
+	rget->direct = false;
 	rget->registered = true;
 	ret = ring_bulk_reg(conn, dget, DEV_MEM_LOCAL);
 	if (ret)
@@ -95,7 +96,10 @@ void ring_bulk_get_done(struct ring_conn *conn, struct dev_get *dget)
 	util_list_remove(&rget->link);
 	ring_bulk_release(conn, rget);
 	get->status = dget->status;
-	eng_stats_get(&conn->eng.chan, get);
+	if (rget->direct)
+		eng_stats_access(&conn->eng.chan, get);
+	else
+		eng_stats_get(&conn->eng.chan, get);
 	conn->eng.up->on_get_done(&conn->eng.chan, get);
 }
 

@@ -27,6 +27,7 @@ struct ring_get {
 	struct util_list link;         /* ring_conn.gets */
 	struct ring_bounce_slot *slot; /* the bytes go through it, or NULL */
 	struct iovec slot_iov;
+	bool direct;     /* direct access, no get */
 	bool registered; /* the buffers are registered for the transfer */
 	bool reads;      /* bytes of a slot go to the buffers at the end */
 };

@@ -97,6 +97,7 @@ int ring_direct(struct core_chan *chan, struct core_get *get, unsigned flags)
 		.user = get,
 	};
 	rget->slot = NULL;
+	rget->direct = true;
 	rget->registered = false;
 	rget->reads = !write;
 	util_list_init(&rget->link);

@@ -20,11 +20,12 @@ struct stats_member {
 	}
 
 static const struct stats_member stats_peer_members[] = {
-	STATS_PEER(tx_bytes),   STATS_PEER(rx_messages), STATS_PEER(rx_bytes),
-	STATS_PEER(tx_credits), STATS_PEER(gets),        STATS_PEER(get_bytes),
-	STATS_PEER(get_errors), STATS_PEER(no_space),    STATS_PEER(no_credit),
-	STATS_PEER(no_queue),   STATS_PEER(no_memory),   STATS_PEER(paced),
-	STATS_PEER(resent),     STATS_PEER(losses),      STATS_PEER(timeouts),
+	STATS_PEER(tx_bytes),   STATS_PEER(rx_messages),  STATS_PEER(rx_bytes),
+	STATS_PEER(tx_credits), STATS_PEER(gets),         STATS_PEER(get_bytes),
+	STATS_PEER(get_errors), STATS_PEER(no_space),     STATS_PEER(no_credit),
+	STATS_PEER(no_queue),   STATS_PEER(no_memory),    STATS_PEER(paced),
+	STATS_PEER(resent),     STATS_PEER(losses),       STATS_PEER(timeouts),
+	STATS_PEER(accesses),   STATS_PEER(access_bytes), STATS_PEER(access_errors),
 };
 
 static const struct stats_member stats_endpoint_members[] = {

@@ -168,12 +168,12 @@ static char *stats_report_text(size_t *len)
 		return NULL;
 	out = stats_view_sum_endpoints(&view).connects ? open_memstream(&text, len) : NULL;
 	if (out) {
-		if (stats_report_is_json())
+		if (stats_report_is_json()) {
 			stats_print_json(out, &view);
-		else
-			stats_print_text(out, &view);
-		if (stats_report_is_json())
 			fputc('\n', out);
+		} else {
+			stats_print_text(out, &view);
+		}
 		fclose(out);
 	}
 	stats_view_free(&view);

@@ -56,6 +56,9 @@ static void stats_text_sums(FILE *out, const struct copyrpc_stats_peer *sum)
 	if (sum->gets || sum->get_errors)
 		fprintf(out, "  fetched   %12" PRIu64 " transfers %10s  %" PRIu64 " failed\n",
 			sum->gets, stats_bytes(sum->get_bytes, bytes), sum->get_errors);
+	if (sum->accesses || sum->access_errors)
+		fprintf(out, "  accessed  %12" PRIu64 " ranges    %10s  %" PRIu64 " failed\n",
+			sum->accesses, stats_bytes(sum->access_bytes, bytes), sum->access_errors);
 }
 
 /** Lists how many batches had how many messages. */
@@ -148,7 +151,7 @@ static void stats_text_transports(FILE *out, const struct stats_view *view)
 
 static uint64_t stats_weight(const struct copyrpc_stats_peer *peer)
 {
-	return peer->tx_bytes + peer->rx_bytes + peer->get_bytes;
+	return peer->tx_bytes + peer->rx_bytes + peer->get_bytes + peer->access_bytes;
 }
 
 static int stats_heavier(const void *a, const void *b)
@@ -188,7 +191,7 @@ static void stats_text_peers(FILE *out, const struct stats_view *view)
 	}
 	qsort(peers, cnt, sizeof(*peers), stats_heavier);
 	if (cnt)
-		fprintf(out, "peers: %u, %s\n", cnt, "those with most bytes first");
+		fprintf(out, "peers: %u, those with most bytes first\n", cnt);
 	for (uint32_t i = 0; i < cnt && i < STATS_TEXT_PEERS; i++)
 		stats_text_peer(out, view, peers[i]);
 	free(peers);
