@@ -44,22 +44,17 @@ static const char usage_text[] =
 	"  --listen      wait for --probe from other hosts, until it is interrupted\n"
 	"  --probe HOST  try each path to HOST, on which copyrpc_info --listen runs\n"
 	"  --port PORT   TCP port of --listen and --probe (" INFO_PEER_PORT ")\n"
+	"  --version     print the version\n"
 	"  -h, --help    this text\n"
 	"\n"
 	"Exit status: 0 all is good, 1 something is slow, 2 something is broken, 3 wrong usage.\n";
 
 static const struct option options_table[] = {
-	{ "json", no_argument, NULL, 'j' },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "plan", required_argument, NULL, 'P' },
-	{ "probe", required_argument, NULL, 'p' },
-	{ "port", required_argument, NULL, 'o' },
-	{ "listen", no_argument, NULL, 'l' },
-	{ "only", required_argument, NULL, 'O' },
-	{ "version", no_argument, NULL, 'V' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 },
+	{ "json", no_argument, NULL, 'j' },       { "quiet", no_argument, NULL, 'q' },
+	{ "plan", required_argument, NULL, 'P' }, { "probe", required_argument, NULL, 'p' },
+	{ "port", required_argument, NULL, 'o' }, { "listen", no_argument, NULL, 'l' },
+	{ "only", required_argument, NULL, 'O' }, { "version", no_argument, NULL, 'V' },
+	{ "help", no_argument, NULL, 'h' },       { NULL, 0, NULL, 0 },
 };
 
 static void usage(const char *why)

@@ -12,18 +12,7 @@
 #include <unistd.h>
 
 #include "info/info.h"
-
-static bool info_sys_read(char *line, size_t len, const char *path)
-{
-	FILE *file = fopen(path, "re");
-	bool got = file && fgets(line, (int)len, file);
-
-	if (file)
-		fclose(file);
-	if (got)
-		line[strcspn(line, "\n")] = '\0';
-	return got;
-}
+#include "util/line.h"
 
 static bool info_sys_vline(char *line, size_t len, const char *root, const char *format,
 			   va_list args)
@@ -34,7 +23,7 @@ static bool info_sys_vline(char *line, size_t len, const char *root, const char 
 	if (begin < 0 || (size_t)begin >= sizeof(path))
 		return false;
 	vsnprintf(path + begin, sizeof(path) - (size_t)begin, format, args);
-	return info_sys_read(line, len, path);
+	return util_line_read(path, line, len);
 }
 
 bool info_sys_line(char *line, size_t len, const char *root, const char *format, ...)

@@ -23,7 +23,6 @@
 #include "util/list.h"
 #include "util/pool.h"
 
-struct copyrpc_stats_endpoint;
 struct core_coll;
 struct core_conn;
 struct core_dom;

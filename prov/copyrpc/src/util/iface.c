@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "util/iface_filter.h"
+#include "util/line.h"
 #include "util/log.h"
 
 #define UTIL_IFACE_NET   "/sys/class/net"
@@ -18,26 +19,13 @@
 #define UTIL_IFACE_PATH  320
 #define UTIL_IFACE_DEPTH 3 /* VLAN over bond over hardware */
 
-/* Reads the first line of a file. Returns false if there is none. */
-static bool util_iface_read(const char *path, char *line, size_t len)
-{
-	FILE *file = fopen(path, "re");
-	bool got = file && fgets(line, (int)len, file);
-
-	if (file)
-		fclose(file);
-	if (got)
-		line[strcspn(line, "\n")] = '\0';
-	return got;
-}
-
 static int util_iface_speed(const char *name)
 {
 	char path[UTIL_IFACE_PATH], line[32];
 	int speed;
 
 	snprintf(path, sizeof(path), UTIL_IFACE_NET "/%s/speed", name);
-	if (!util_iface_read(path, line, sizeof(line)))
+	if (!util_line_read(path, line, sizeof(line)))
 		return 0;
 	speed = atoi(line);
 	return speed > 0 ? speed : 0;
@@ -75,7 +63,7 @@ static bool util_iface_is_over(const char *rdma, const char *name)
 	if (!access(path, F_OK))
 		return true;
 	snprintf(path, sizeof(path), UTIL_IFACE_IB "/%s/ports/1/gid_attrs/ndevs/0", rdma);
-	return util_iface_read(path, line, sizeof(line)) && !strcmp(line, name);
+	return util_line_read(path, line, sizeof(line)) && !strcmp(line, name);
 }
 
 static void util_iface_find_rdma(struct util_iface *it)

@@ -2,6 +2,7 @@
 /* Memory and rows of the statistics page: see stats.h. */
 #include "util/stats.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -14,17 +15,15 @@
 #include "util/clock.h"
 #include "util/job.h"
 #include "util/log.h"
+#include "util/memfd.h"
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-_Static_assert(COPYRPC_STATS_SEALS ==
-		       (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE),
-	       "copyrpc/stats.h");
+static_assert(COPYRPC_STATS_SEALS ==
+		      (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE),
+	      "copyrpc/stats.h");
 
 /** Rows of the largest table. */
 #define UTIL_STATS_ROWS UTIL_STATS_PEERS
@@ -138,11 +137,8 @@ static void util_stats_guard_fork(void)
 
 static int util_stats_memfd(uint32_t len)
 {
-	int fd =
-		memfd_create(COPYRPC_STATS_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	int fd = util_memfd(COPYRPC_STATS_NAME);
 
-	if (fd < 0 && errno == EINVAL)
-		fd = memfd_create(COPYRPC_STATS_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd >= 0 && ftruncate(fd, len)) {
 		close(fd);
 		return -1;

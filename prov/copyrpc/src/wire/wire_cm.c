@@ -8,18 +8,18 @@
 #include "wire/wire_cm.h"
 
 #include <assert.h>
+#include <copyrpc/stats.h>
 #include <rdma/fi_errno.h>
 #include <stdbool.h>
 #include <string.h>
 
-#include "util/stats.h"
 #include "wire/wire_le.h"
 
-_Static_assert((int)COPYRPC_STATS_SHM == WIRE_CM_PATH_SHM &&
-		       (int)COPYRPC_STATS_NIC == WIRE_CM_PATH_NIC &&
-		       (int)COPYRPC_STATS_UDS == WIRE_CM_PATH_UD &&
-		       (int)COPYRPC_STATS_UDP == WIRE_CM_PATH_UDP,
-	       "copyrpc/stats.h");
+static_assert((int)COPYRPC_STATS_SHM == WIRE_CM_PATH_SHM &&
+		      (int)COPYRPC_STATS_NIC == WIRE_CM_PATH_NIC &&
+		      (int)COPYRPC_STATS_UDS == WIRE_CM_PATH_UD &&
+		      (int)COPYRPC_STATS_UDP == WIRE_CM_PATH_UDP,
+	      "copyrpc/stats.h");
 
 #define WIRE_CM_ERR_MAX 1023u /* all FI_E* are at most this */
 

@@ -11,24 +11,18 @@
 #include <unistd.h>
 
 #include "util/log.h"
-
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
+#include "util/memfd.h"
 
 #define SHM_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /*
- * Creates a memfd. MFD_NOEXEC_SEAL exists from 6.3 on, and some newer kernels are set up to require
- * it. Returns the descriptor, -FI_EMFILE, -FI_ENOSYS if the system refuses the call, or -FI_ENOMEM,
- * with errno set.
+ * Creates a memfd. Returns the descriptor, -FI_EMFILE, -FI_ENOSYS if the system refuses the call,
+ * or -FI_ENOMEM, with errno set.
  */
 static int shm_seg_try_memfd(const char *name)
 {
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	int fd = util_memfd(name);
 
-	if (fd < 0 && errno == EINVAL)
-		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd >= 0)
 		return fd;
 	switch (errno) {
