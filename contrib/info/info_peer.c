@@ -55,7 +55,7 @@ static bool peer_exchange(struct info_talk *talk, struct info_fab *fab, uint8_t 
 			  struct info_peer_result *result)
 {
 	char line[INFO_TALK_LINE], hex[2 * INFO_FAB_ADDR_MAX + 1];
-	int ret;
+	int ret, err;
 
 	if (result->error) {
 		info_talk_send(talk, "fail %d %s", -result->error, fab->step);
@@ -75,8 +75,8 @@ static bool peer_exchange(struct info_talk *talk, struct info_fab *fab, uint8_t 
 		return true;
 	}
 	result->error = -EPROTO;
-	if (!ret && sscanf(line, "fail %d %31s", &result->error, result->step) == 2)
-		result->error = -result->error;
+	if (!ret && sscanf(line, "fail %d %31[^\n]", &err, result->step) == 2 && err > 0)
+		result->error = -err;
 	return false;
 }
 

@@ -26,16 +26,21 @@ int info_talk_send(struct info_talk *talk, const char *format, ...)
 	return send(talk->fd, line, (size_t)len, MSG_NOSIGNAL) == len ? 0 : -EPROTO;
 }
 
-/* Reads byte by byte: nothing behind the line is taken. */
+/*
+ * Reads byte by byte: nothing behind the line is taken. Parts of it are shown to the user, so a
+ * byte that a terminal could execute is an error.
+ */
 int info_talk_recv(struct info_talk *talk, char line[INFO_TALK_LINE])
 {
 	for (size_t len = 0; len < INFO_TALK_LINE; len++) {
-		if (recv(talk->fd, &line[len], 1, 0) != 1 || !line[len])
+		if (recv(talk->fd, &line[len], 1, 0) != 1)
 			return -EPROTO;
 		if (line[len] == '\n') {
 			line[len] = '\0';
 			return 0;
 		}
+		if (line[len] < ' ' || line[len] > '~')
+			return -EPROTO;
 	}
 	return -EPROTO;
 }

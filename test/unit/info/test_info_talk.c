@@ -125,3 +125,32 @@ Test(info_talk, other_bytes_are_no_greeting)
 	memset(longest, 'x', sizeof(longest));
 	cr_expect_eq(listen_to(longest, sizeof(longest)), -EPROTO);
 }
+
+/* Receives what the other end sends. Returns the result. */
+static int receive(const char *bytes, size_t len, char line[INFO_TALK_LINE])
+{
+	struct info_talk talk;
+	int socks[2], ret;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, socks), 0);
+	talk.fd = socks[1];
+	cr_assert_eq(send(socks[0], bytes, len, 0), (ssize_t)len);
+	close(socks[0]);
+	ret = info_talk_recv(&talk, line);
+	close(socks[1]);
+	return ret;
+}
+
+Test(info_talk, a_line_has_no_byte_that_a_terminal_could_execute)
+{
+	char line[INFO_TALK_LINE], bytes[] = "fail 5 a?c\n";
+
+	for (int byte = 0; byte < 256; byte++) {
+		bytes[8] = (char)byte;
+		if (byte == '\n')
+			continue;
+		cr_expect_eq(receive(bytes, strlen("fail 5 a?c\n"), line),
+			     byte < ' ' || byte > '~' ? -EPROTO : 0, "byte %d", byte);
+	}
+	cr_expect_eq(receive("no end", 6, line), -EPROTO);
+}
