@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "kv_hist.h"
+#include "benchmarks/bench_hist.h"
 #include "kv_net.h"
 #include "kv_value.h"
 
@@ -37,7 +37,7 @@ struct kv_tally {
 	atomic_ullong lost;               /* requests without a response at the end */
 	atomic_bool ready;                /* connected */
 	atomic_bool failed;               /* ended by an error, which was printed */
-	struct kv_hist latency;           /* read after the client has ended */
+	struct bench_hist latency;        /* read after the client has ended */
 };
 
 struct kv_board {

@@ -307,7 +307,7 @@ static void kv_client_end(struct kv_client *c, struct kv_flight *flight, int sta
 		kv_count(&c->tally->remote, flight->step.rank != c->board->rank);
 		kv_count(&c->tally->last, flight->step.rank == c->board->ranks - 1);
 		if (flight->start_ns >= c->measured)
-			kv_hist_add(&c->tally->latency, c->now - flight->start_ns);
+			bench_hist_add(&c->tally->latency, c->now - flight->start_ns);
 	}
 	flight->next = c->unused;
 	c->unused = flight;

@@ -70,8 +70,8 @@ static void ramp_step(const struct ramp *ramp, struct kv_sim *sim, const char *w
 	printf("%s %s %u %llu %.3f %llu %llu %llu\n", kv_sim_policy_name(ramp->conf.policy), way,
 	       load, (unsigned long long)(c.done * 1000000 / half / ramp->conf.nodes),
 	       (double)c.messages / (double)(c.batches ? c.batches : 1),
-	       (unsigned long long)kv_hist_quantile(&c.latency, 0.5),
-	       (unsigned long long)kv_hist_quantile(&c.latency, 0.99),
+	       (unsigned long long)bench_hist_quantile(&c.latency, 0.5),
+	       (unsigned long long)bench_hist_quantile(&c.latency, 0.99),
 	       (unsigned long long)(c.loops ? c.few * 100 / c.loops : 0));
 }
 

@@ -229,7 +229,7 @@ static void kv_sim_complete(struct kv_sim_loop *loop, uint32_t req)
 	struct kv_sim *sim = loop->sim;
 	struct kv_sim_node *node = &sim->node[loop->id];
 
-	kv_hist_add(&sim->counts.latency, loop->now - node->began[req]);
+	bench_hist_add(&sim->counts.latency, loop->now - node->began[req]);
 	sim->counts.done++;
 	loop->responses++;
 	node->calls--;

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kv_hist.h"
+#include "benchmarks/bench_hist.h"
 
 #define KV_SIM_NODES_MAX 64u
 #define KV_SIM_LOAD_MAX  1024u /* requests of a node in flight */
@@ -57,7 +57,7 @@ struct kv_sim_counts {
 	uint64_t batches;  /* batches with these messages */
 	uint64_t loops;    /* with work */
 	uint64_t few;      /* loops with at most one response */
-	struct kv_hist latency;
+	struct bench_hist latency;
 };
 
 struct kv_sim;

@@ -196,10 +196,10 @@ static void kv_finish(const struct kv_node *node, const struct kv_result *result
 {
 	struct kv_sums own = kv_node_sums(node), all = kv_add_nodes(&own);
 	uint64_t wait = kv_node_error_wait(node), longest = 0;
-	static struct kv_hist mine, total;
+	static struct bench_hist mine, total;
 
 	kv_node_latency(node, &mine);
-	MPI_Reduce(mine.count, total.count, KV_HIST_BUCKETS, MPI_UINT64_T, MPI_SUM, 0, kv_comm);
+	MPI_Reduce(mine.count, total.count, BENCH_HIST_BUCKETS, MPI_UINT64_T, MPI_SUM, 0, kv_comm);
 	MPI_Reduce(&wait, &longest, 1, MPI_UINT64_T, MPI_MAX, 0, kv_comm);
 	if (!kv_rank && node->conf->fate)
 		kv_report_fate(node->conf, kv_ranks, results, longest);

@@ -455,8 +455,8 @@ uint64_t kv_node_error_wait(const struct kv_node *node)
 	return longest;
 }
 
-void kv_node_latency(const struct kv_node *node, struct kv_hist *hist)
+void kv_node_latency(const struct kv_node *node, struct bench_hist *hist)
 {
 	for (uint32_t i = 0; i < node->conf->clients; i++)
-		kv_hist_merge(hist, &node->board->tallies[i].latency);
+		bench_hist_merge(hist, &node->board->tallies[i].latency);
 }

@@ -79,6 +79,6 @@ bool kv_node_failed(const struct kv_node *node);
 uint64_t kv_node_error_wait(const struct kv_node *node);
 
 /** Adds up the latencies of the clients, which have ended. */
-void kv_node_latency(const struct kv_node *node, struct kv_hist *hist);
+void kv_node_latency(const struct kv_node *node, struct bench_hist *hist);
 
 #endif

@@ -160,12 +160,12 @@ static const char *const kv_fraction_names[] = { "p50", "p90", "p99", "p99.9", "
 #define KV_FRACTIONS (sizeof(kv_fractions) / sizeof(kv_fractions[0]))
 
 static void kv_report_end_table(double median, const struct kv_sums *total,
-				const struct kv_hist *latency)
+				const struct bench_hist *latency)
 {
 	printf("median: %.0f requests/s\nlatency, us:", median);
 	for (unsigned i = 0; i < KV_FRACTIONS; i++)
 		printf("  %s %.1f", kv_fraction_names[i],
-		       (double)kv_hist_quantile(latency, kv_fractions[i]) / 1000);
+		       (double)bench_hist_quantile(latency, kv_fractions[i]) / 1000);
 	printf("\nverified: %llu requests, %llu wrong, %llu lost, %llu to nodes that did not "
 	       "respond\n",
 	       (unsigned long long)total->done, (unsigned long long)total->faults,
@@ -173,7 +173,7 @@ static void kv_report_end_table(double median, const struct kv_sums *total,
 }
 
 static void kv_report_end_json(const struct kv_conf *conf, uint32_t ranks, double median,
-			       const struct kv_sums *total, const struct kv_hist *latency)
+			       const struct kv_sums *total, const struct bench_hist *latency)
 {
 	printf("{\"type\":\"summary\",\"backend\":\"%s\",\"nodes\":%u,\"daemons\":%u,"
 	       "\"clients\":%u,\"depth\":%u,\"median_rate\":%.1f,\"requests\":%llu,"
@@ -183,12 +183,12 @@ static void kv_report_end_json(const struct kv_conf *conf, uint32_t ranks, doubl
 	       (unsigned long long)total->lost, (unsigned long long)total->unreachable);
 	for (unsigned i = 0; i < KV_FRACTIONS; i++)
 		printf("%s\"%s\":%.3f", i ? "," : "", kv_fraction_names[i],
-		       (double)kv_hist_quantile(latency, kv_fractions[i]) / 1000);
+		       (double)bench_hist_quantile(latency, kv_fractions[i]) / 1000);
 	printf("}}\n");
 }
 
 void kv_report_end(const struct kv_conf *conf, uint32_t ranks, const struct kv_result *results,
-		   const struct kv_sums *total, const struct kv_hist *latency)
+		   const struct kv_sums *total, const struct bench_hist *latency)
 {
 	double median = kv_median_rate(conf, results);
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "kv_conf.h"
-#include "kv_hist.h"
+#include "benchmarks/bench_hist.h"
 #include "kv_node.h"
 #include "kv_proc.h"
 
@@ -37,6 +37,6 @@ void kv_report_fate(const struct kv_conf *conf, uint32_t ranks, const struct kv_
 
 /** Prints the median of the rates, the latencies of all runs, and what was wrong. */
 void kv_report_end(const struct kv_conf *conf, uint32_t ranks, const struct kv_result *results,
-		   const struct kv_sums *total, const struct kv_hist *latency);
+		   const struct kv_sums *total, const struct bench_hist *latency);
 
 #endif

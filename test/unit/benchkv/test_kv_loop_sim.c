@@ -92,9 +92,9 @@ Test(kv_loop_sim, a_single_request_takes_the_sum_of_its_steps)
 
 		conf.client_ns = 0;
 		c = run(&conf, 1, 2 * MS);
-		cr_assert_geq(kv_hist_quantile(&c.latency, 0.001), least);
+		cr_assert_geq(bench_hist_quantile(&c.latency, 0.001), least);
 		/* Each node may be busy with the request of the other once. */
-		cr_assert_leq(kv_hist_quantile(&c.latency, 0.999),
+		cr_assert_leq(bench_hist_quantile(&c.latency, 0.999),
 			      (most + 2 * (2 * 40 + 230)) * 33 / 32);
 	}
 }
@@ -130,8 +130,8 @@ Test(kv_loop_sim, a_held_batch_waits_no_longer_than_its_bound)
 	conf.hold_responses = 1;
 	c = run(&conf, 1, 20 * MS);
 	/* Twice the longest hold, and some steps. */
-	cr_assert_leq(kv_hist_quantile(&c.latency, 1), (2 * 100000u + 10000u) * 33 / 32);
-	cr_assert_geq(kv_hist_quantile(&c.latency, 1), 50000, "it does hold");
+	cr_assert_leq(bench_hist_quantile(&c.latency, 1), (2 * 100000u + 10000u) * 33 / 32);
+	cr_assert_geq(bench_hist_quantile(&c.latency, 1), 50000, "it does hold");
 }
 
 /* Steady state of a load that was reached from `from`, in steps. */
