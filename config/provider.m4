@@ -7,6 +7,9 @@ AC_DEFUN([COPYRPC_PROVIDER], [
 		[AC_MSG_ERROR([libfabric 1.17 or newer is needed (Debian: libfabric-dev)])])
 	PKG_CHECK_MODULES([SODIUM], [libsodium], [],
 		[AC_MSG_ERROR([libsodium is needed (Debian: libsodium-dev)])])
+	dnl The live view of copyrpc_top needs it; without, copyrpc_top prints once.
+	PKG_CHECK_MODULES([NCURSES], [ncursesw], [have_ncurses=yes], [have_ncurses=no])
+	AM_CONDITIONAL([HAVE_NCURSES], [test "x$have_ncurses" = xyes])
 	PKG_CHECK_MODULES([VERBS], [libibverbs >= 1.14], [],
 		[AC_MSG_ERROR([libibverbs of rdma-core 44 or newer is needed (Debian: libibverbs-dev)])])
 

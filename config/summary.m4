@@ -9,6 +9,7 @@ copyrpc $PACKAGE_VERSION
   libfabric    $($PKG_CONFIG --modversion libfabric)
   libsodium    $($PKG_CONFIG --modversion libsodium)
   libibverbs   $($PKG_CONFIG --modversion libibverbs)
+  ncurses      $have_ncurses (live view of copyrpc_top)
   unit tests   $have_criterion (Criterion)
   MPI tests    $have_mpi
   Open MPI PML $have_openmpi_pml (component for Open MPI 4.1)

@@ -24,6 +24,7 @@ struct bench_point {
 	int sample_cnt;
 	double values[BENCH_SAMPLE_MAX];
 	double insn_per_msg; /* Instructions of both ranks for each message; 0: not counted */
+	double tail[BENCH_TAIL_CNT]; /* us; of conf->singles rounds */
 };
 
 static const struct {
@@ -129,6 +130,7 @@ int bench_conf_option(struct bench_conf *conf, int opt, const char *arg)
 	case 'l': conf->label = arg; return 0;
 	case 'c': return sscanf(arg, "%d,%d", &conf->cores[0], &conf->cores[1]) == 2 ? 0 : -1;
 	case 'T': return number_parse(arg, 1, 10000000, &conf->sample_us);
+	case 'P': return number_parse(arg, 0, 1000000000, &conf->singles);
 	case 'B': return number_parse(arg, 1, 10000000, &conf->budget_ms);
 	case 'r':
 		err = number_parse(arg, 0, 1L << 30, &value);
@@ -278,6 +280,27 @@ static void point_samples(struct bench_point *point, int insn_fd)
 	point->insn_per_msg = (double)insn / (point_messages(point) * point->sample_cnt);
 }
 
+/* Returns whether single rounds of a point are timed. */
+static bool point_has_tail(const struct bench_point *point)
+{
+	return point->conf->singles && point_window(point) == 1;
+}
+
+static void point_single(void *arg)
+{
+	point_rounds(arg, 1);
+}
+
+static void point_tail(struct bench_point *point)
+{
+	double messages = point->test == BENCH_LATENCY ? 2 : 1;
+
+	point->wire->agree(point->wire, 0);
+	bench_tail(point_single, point, point->conf->singles, point->tail);
+	for (int i = 0; i < BENCH_TAIL_CNT; i++)
+		point->tail[i] /= messages;
+}
+
 /* ---- reports ---- */
 
 static int value_compare(const void *a, const void *b)
@@ -305,8 +328,11 @@ static void report_head(const struct bench_conf *conf, const struct bench_wire *
 		return;
 	printf("\n# %s%s%s over %s, median of %d samples\n", conf->label, *conf->label ? ": " : "",
 	       bench_tests[test].name, wire->name, conf->samples);
-	printf("%-10s %20s %12s %12s %12s\n", "# Size", bench_tests[test].title, "10 %", "90 %",
-	       "insn/msg");
+	printf("%-10s %20s %12s %12s", "# Size", bench_tests[test].title, "10 %", "90 %");
+	if (conf->singles && (test == BENCH_LATENCY || test == BENCH_EXCHANGE))
+		for (int i = 0; i < BENCH_TAIL_CNT; i++)
+			printf(" %12s", bench_tail_names[i]);
+	printf(" %12s\n", "insn/msg");
 }
 
 static void report_table(const struct bench_point *point)
@@ -315,6 +341,8 @@ static void report_table(const struct bench_point *point)
 
 	printf("%-10zu %20.*f %12.*f %12.*f", point->size, digits, point_quantile(point, 0.5),
 	       digits, point_quantile(point, 0.1), digits, point_quantile(point, 0.9));
+	for (int i = 0; i < BENCH_TAIL_CNT && point_has_tail(point); i++)
+		printf(" %12.*f", digits, point->tail[i]);
 	if (point->insn_per_msg > 0)
 		printf(" %12.0f", point->insn_per_msg);
 	printf("\n");
@@ -333,6 +361,8 @@ static void report_json(const struct bench_point *point)
 		point_window(point), bench_tests[point->test].unit, point_quantile(point, 0.5),
 		point_quantile(point, 0.1), point_quantile(point, 0.9), point->sample_cnt,
 		point->rounds);
+	for (int i = 0; i < BENCH_TAIL_CNT && point_has_tail(point); i++)
+		fprintf(out, "\"%s\": %.6g, ", bench_tail_names[i], point->tail[i]);
 	if (point->insn_per_msg > 0)
 		fprintf(out, "\"insn_per_msg\": %.1f}\n", point->insn_per_msg);
 	else
@@ -344,6 +374,7 @@ static void point_report(struct bench_point *point)
 {
 	if (point->wire->rank)
 		return;
+	bench_progress_clear();
 	bench_median(point->values, (size_t)point->sample_cnt);
 	if (point->conf->table)
 		report_table(point);
@@ -412,26 +443,48 @@ static void point_run(const struct bench_conf *conf, struct bench_wire *wire, en
 		bench_realtime(conf->rt_prio);
 	point_calibrate(&point);
 	point_samples(&point, insn_fd);
+	if (point_has_tail(&point))
+		point_tail(&point);
 	if (conf->rt_prio)
 		bench_realtime(0);
 	pattern_check(&point);
 	point_report(&point);
 }
 
+/* Returns the sizes of a test; `cnt`: how many. */
+static const size_t *test_sizes(const struct bench_conf *conf, enum bench_test test, int *cnt)
+{
+	*cnt = test == BENCH_RATE ? 1 : conf->size_cnt;
+	return test == BENCH_RATE ? &conf->rate_size : conf->sizes;
+}
+
+static int points_in_all(const struct bench_conf *conf)
+{
+	int total = 0, cnt;
+
+	for (enum bench_test test = 0; test < BENCH_TEST_CNT; test++) {
+		test_sizes(conf, test, &cnt);
+		total += conf->tests & 1u << test ? cnt : 0;
+	}
+	return total;
+}
+
 void bench_run(const struct bench_conf *conf, struct bench_wire *wire)
 {
-	int insn_fd = bench_insn_open();
+	int insn_fd = bench_insn_open(), done = 0, total = points_in_all(conf);
 
 	bench_pin(conf->cores[wire->rank]);
 	for (enum bench_test test = 0; test < BENCH_TEST_CNT; test++) {
+		int cnt;
+		const size_t *sizes = test_sizes(conf, test, &cnt);
+
 		if (!(conf->tests & 1u << test))
 			continue;
 		report_head(conf, wire, test);
-		if (test == BENCH_RATE) {
-			point_run(conf, wire, test, conf->rate_size, insn_fd);
-			continue;
+		for (int i = 0; i < cnt; i++) {
+			if (!wire->rank)
+				bench_progress(bench_tests[test].name, sizes[i], done++, total);
+			point_run(conf, wire, test, sizes[i], insn_fd);
 		}
-		for (int i = 0; i < conf->size_cnt; i++)
-			point_run(conf, wire, test, conf->sizes[i], insn_fd);
 	}
 }

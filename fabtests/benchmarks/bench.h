@@ -50,6 +50,7 @@ struct bench_conf {
 	long budget_ms; /* Time after which a point ends early, once it has 5 samples */
 	int cores[2];   /* rank n runs on cores[n]; -1: anywhere */
 	int rt_prio;    /* SCHED_FIFO priority while samples are taken; 0: ordinary */
+	long singles;   /* rounds that BENCH_LATENCY and BENCH_EXCHANGE time one by one; 0: none */
 	bool table;
 	FILE *json; /* NULL: none */
 	const char *label;
@@ -73,7 +74,7 @@ struct bench_wire {
 	uint64_t (*sum)(struct bench_wire *wire, uint64_t value);
 };
 
-#define BENCH_OPTIONS "t:s:r:w:n:T:B:c:R:l:j:"
+#define BENCH_OPTIONS "t:s:r:w:n:T:B:c:P:R:l:j:"
 #define BENCH_USAGE                                                                                \
 	"  -t TEST,...   latency, exchange, bw, bibw, rate (default: latency,bw,rate)\n"           \
 	"  -s SIZES      a,b,c or MIN:MAX in powers of two (default 0:4194304)\n"                  \
@@ -83,6 +84,7 @@ struct bench_wire {
 	"  -T US         length of one sample (1000)\n"                                            \
 	"  -B MS         time for one point (400)\n"                                               \
 	"  -c A,B        cores of rank 0 and rank 1\n"                                             \
+	"  -P N          percentiles of N single rounds of latency and exchange (0)\n"             \
 	"  -R PRIO       real-time priority while measuring (starves progress threads)\n"          \
 	"  -l TEXT       label in the reports\n"                                                   \
 	"  -j FILE       append JSON lines to FILE; - writes them to stdout, without the table\n"
@@ -104,6 +106,29 @@ void bench_report_value(const struct bench_conf *conf, const struct bench_wire *
 			const char *test, size_t size, const char *unit, double value);
 /* Sorts `values`. Returns their median. */
 double bench_median(double *values, size_t cnt);
+
+/*
+ * bench_tail.c: percentiles of rounds that are timed one by one. A mean over many rounds hides the
+ * few that take long.
+ */
+enum { BENCH_TAIL_CNT = 4 };
+/* Fractions of the rounds, and their names in tables and JSON ("p50"). */
+extern const double bench_tail_fractions[BENCH_TAIL_CNT];
+extern const char *const bench_tail_names[BENCH_TAIL_CNT];
+/*
+ * Calls `round(arg)` `rounds` times and sets `us[i]` to the time in us that the fraction i of the
+ * calls did not exceed. A value is at most 3.2 % too high (bench_hist.h) and contains one read of
+ * the clock, about 25 ns.
+ */
+void bench_tail(void (*round)(void *arg), void *arg, long rounds, double us[BENCH_TAIL_CNT]);
+
+/*
+ * bench_progress.c: one line on the terminal of a run that takes longer than 2 s, which says what
+ * is measured and how much is left. Prints nothing where stderr is no terminal.
+ */
+void bench_progress(const char *test, size_t size, int done, int total);
+/* Removes that line, before something else is printed and at the end. */
+void bench_progress_clear(void);
 
 /* bench_host.c: services of the machine. */
 uint64_t bench_now_ns(void);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* copyrpc_top: what the processes of this host carry over copyrpc, once. See copyrpc_top(1). */
+/* copyrpc_top: what the processes of this host carry over copyrpc. See copyrpc_top(1). */
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "stats/stats_print.h"
+#include "top/top_live.h"
 #include "top/top_pages.h"
 
 static void top_print_once(const struct top_pages *pages)
@@ -71,7 +75,7 @@ static void top_print_prometheus(const struct top_pages *pages)
 		top_print_metric(pages, &top_metrics[i]);
 }
 
-static int top_run(void (*print)(const struct top_pages *pages))
+static int top_print(void (*print)(const struct top_pages *pages))
 {
 	struct top_pages pages;
 	int ret = top_pages_read(&pages);
@@ -87,20 +91,47 @@ static int top_run(void (*print)(const struct top_pages *pages))
 	return ret || fflush(stdout) ? 1 : 0;
 }
 
+/** Shows the live view, or prints once where there is no terminal or no ncurses. */
+static int top_run(double seconds)
+{
+	int ret = -ENOTSUP;
+
+	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+		ret = top_live(seconds);
+	if (ret == -ENOTSUP)
+		return top_print(top_print_once);
+	if (ret)
+		fprintf(stderr, "copyrpc_top: %s (copyrpc_top --once needs no terminal)\n",
+			strerror(-ret));
+	return ret ? 1 : 0;
+}
+
+/** Reads an interval in seconds. Returns 0 if the text is none. */
+static double top_seconds(const char *text)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	return *end || end == text || !(seconds >= 0.1 && seconds <= 3600) ? 0 : seconds;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "interval", required_argument, NULL, 'i' },
 		{ "once", no_argument, NULL, 'o' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "prometheus", no_argument, NULL, 'p' },
 		{ 0 },
 	};
-	void (*print)(const struct top_pages *pages) = top_print_once;
+	void (*print)(const struct top_pages *pages) = NULL;
+	double seconds = 1;
 	bool good = true;
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (opt) {
+		case 'i': good = good && (seconds = top_seconds(optarg)) > 0; break;
 		case 'o': print = top_print_once; break;
 		case 'j': print = top_print_json; break;
 		case 'p': print = top_print_prometheus; break;
@@ -108,8 +139,10 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!good || optind != argc) {
-		fprintf(stderr, "usage: copyrpc_top [--once | --json | --prometheus]\n");
+		fprintf(stderr,
+			"usage: copyrpc_top [--interval SECONDS | --once | --json | --prometheus]\n"
+			"SECONDS: 0.1 to 3600\n");
 		return 2;
 	}
-	return top_run(print);
+	return print ? top_print(print) : top_run(seconds);
 }
