@@ -18,6 +18,7 @@
 #include "dev/ib/ib_port.h"
 #include "info/info.h"
 #include "info/info_child.h"
+#include "info/info_mlx5.h"
 #include "info/info_probes.h"
 
 #define TOPIC     "rdma"
@@ -36,6 +37,7 @@ struct rdma_port {
 	bool is_eth;
 	bool has_gid;
 	bool has_odp;
+	struct info_mlx5 mlx5;
 	unsigned mtu, mtu_max; /* bytes */
 	uint64_t speed;        /* bits per second */
 	char gid[IB_GID_TEXT_MAX];
@@ -77,6 +79,7 @@ static void rdma_read_port(struct ibv_context *ctx, struct rdma_port *port)
 	port->mtu = 128u << attr.active_mtu;
 	port->mtu_max = 128u << attr.max_mtu;
 	port->has_odp = rdma_has_odp(ctx);
+	port->mlx5 = info_mlx5_ask(ctx);
 	rdma_find_gid(ctx, port);
 }
 
@@ -175,12 +178,34 @@ static void rdma_judge_unused(struct info_report *report, const struct rdma_port
 	}
 }
 
+/** Tells how the device is driven, and what else it can do. */
+static void rdma_judge_driver(struct info_report *report, const struct rdma_port *port)
+{
+	const char *dc =
+		port->mlx5.has_dc ? "; it has DC queue pairs, which copyrpc does not use" : "";
+
+	if (!port->mlx5.direct)
+		info_add(report, INFO_NOTE, TOPIC, "rdma-driver",
+			 "%s is driven through libibverbs: direct verbs are for ConnectX",
+			 port->name);
+	else if (port->mlx5.bf_len)
+		info_add(report, INFO_GOOD, TOPIC, "rdma-driver",
+			 "%s is driven by direct verbs, with BlueFlame (%u bytes)%s", port->name,
+			 port->mlx5.bf_len, dc);
+	else
+		info_add(report, INFO_NOTE, TOPIC, "rdma-driver",
+			 "%s is driven by direct verbs, without BlueFlame: the device fetches each "
+			 "message by DMA%s",
+			 port->name, dc);
+}
+
 static void rdma_judge_used(struct info_report *report, const struct rdma_port *port)
 {
 	info_add(report, INFO_GOOD, TOPIC, "rdma",
 		 "%s:%u is used: %s, %" PRIu64 " Gbit/s, MTU %u, GID %s%s", port->name, port->num,
 		 port->is_eth ? "RoCE" : "InfiniBand", port->speed / 1000000000, port->mtu,
 		 port->gid, port->has_odp ? ", on-demand paging" : "");
+	rdma_judge_driver(report, port);
 	if (port->mtu < port->mtu_max) {
 		info_add(report, INFO_SLOW, TOPIC, "rdma-mtu",
 			 "%s:%u sends packets of %u bytes and could send %u: long messages cost "
