@@ -221,8 +221,8 @@ static void flow_close(struct flow *flow)
 {
 	unsigned i;
 
-	flow->sim->out->paced += flow->ep->stats.paced;
-	flow->sim->out->resent += flow->ep->stats.tx_again;
+	flow->sim->out->paced += flow->ep->unread.paced;
+	flow->sim->out->resent += flow->ep->unread.resent;
 	for (i = 0; i < FLOWS_GETS; i++)
 		if (flow->gets[i].exposure.chan)
 			flow->s->conn.chan.ops->unexpose(&flow->s->conn.chan,
@@ -257,7 +257,7 @@ static void flows_close(struct flows_sim *sim)
 {
 	unsigned i;
 
-	sim->out->resent += sim->ep->stats.tx_again;
+	sim->out->resent += sim->ep->unread.resent;
 	sim->out->lost = sim->net.cnt.queue_full;
 	for (i = 0; i < sim->out->cfg.cnt; i++)
 		flow_close(&sim->flow[i]);

@@ -324,7 +324,7 @@ void erpc_pair_warm(struct erpc_pair *p)
 		erpc_pair_settle(p);
 	}
 	cr_assert_gt(p->end[0].s->time.rto.srtt_ns, 0);
-	cr_assert_eq(p->end[0].ep->stats.losses, 0);
+	cr_assert_eq(p->end[0].ep->unread.losses, 0);
 }
 
 void erpc_pair_end(struct erpc_pair *p)

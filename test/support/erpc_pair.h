@@ -15,6 +15,7 @@
 
 #include "erpc/erpc_progress.h"
 #include "erpc/erpc_setup.h"
+#include "stats/stats_view.h"
 #include "support/fake_net.h"
 #include "support/rng.h"
 
@@ -130,6 +131,21 @@ void erpc_pair_check(struct erpc_pair *p);
 static inline void erpc_pair_close(struct erpc_session *s)
 {
 	s->conn.chan.ops->close(&s->conn.chan);
+}
+
+/** Return the messages and the batches that all sessions of an endpoint sent. */
+static inline uint64_t erpc_pair_frames(const struct erpc_ep *ep)
+{
+	return stats_tx_messages(&ep->unread);
+}
+
+static inline uint64_t erpc_pair_batches(const struct erpc_ep *ep)
+{
+	uint64_t cnt = 0;
+
+	for (unsigned k = 0; k < COPYRPC_STATS_SIZES; k++)
+		cnt += stats_tx_batches(&ep->unread, k);
+	return cnt;
 }
 
 #endif

@@ -129,7 +129,7 @@ static struct stream stream(struct fake_faults faults, uint32_t len, uint64_t by
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
 	s.gbit_s = (double)e->sent * len * 8 / (double)(ended_ns - began_ns);
-	s.resent = (double)e->ep->stats.tx_again / (double)e->ep->stats.tx_pkts;
+	s.resent = (double)e->ep->unread.resent / (double)e->ep->stats.tx_pkts;
 	erpc_pair_fini(&p);
 	return s;
 }

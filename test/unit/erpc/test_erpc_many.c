@@ -94,7 +94,7 @@ Test(erpc_many, a_paced_session_adapts_to_a_narrow_link)
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
 	cr_assert_gt(p.end[0].gets_done, 5);
-	cr_assert_gt(p.end[0].ep->stats.paced, 0);
+	cr_assert_gt(p.end[0].ep->unread.paced, 0);
 	cr_assert_lt(p.end[0].s->time.timely.rate, 1e9);
 	erpc_pair_fini(&p);
 }

@@ -98,7 +98,7 @@ Test(erpc_direct, losses_and_reordering_are_recovered)
 	get_some();
 	p.net.faults = (struct fake_faults){ 0 };
 	cr_expect_gt(into, 0);
-	cr_expect_gt(p.end[0].ep->stats.losses, 0);
+	cr_expect_gt(p.end[0].ep->unread.losses, 0);
 	close_pair();
 }
 

@@ -95,7 +95,7 @@ Test(erpc_cr, a_gap_resends_the_missing_part_at_once)
 	forged_refused(&pkt, BAD, "no packet behind it was sent");
 	pkt.h.pkt_num = 4;
 	forged_deliver(&pkt);
-	cr_expect_eq(s->ep->stats.losses, 1);
+	cr_expect_eq(s->ep->unread.losses, 1);
 	cr_assert_gt(forged_sent.cnt, 0);
 	for (i = 0; i < forged_sent.cnt; i++) {
 		cr_expect_eq(forged_sent.h[i].kind, WIRE_ERPC_REQ);

@@ -169,7 +169,7 @@ Test(erpc_transport, a_timer_wakes_a_sleeping_thread, .timeout = 200)
 	wholes_meet(&udp, &udp);
 	s = (const struct erpc_session *)wholes[0].chan;
 	send_one(&wholes[0]);
-	for (i = 0; !s->ep->stats.losses; i++) {
+	for (i = 0; !s->conn.chan.stats->losses; i++) {
 		arm(&wholes[0]);
 		cr_assert(wakes(&wholes[0], LONG_MS), "sleep %u", i);
 		transport_of(&wholes[0])->ops->disarm(transport_of(&wholes[0]));

@@ -74,8 +74,8 @@ Test(erpc_call, calls_of_any_length_are_appended)
 			erpc_pair_run(&p, 3000);
 	}
 	erpc_pair_settle(&p);
-	cr_expect_gt(e->ep->stats.frames, 2 * e->ep->stats.batches, "%lu in %lu",
-		     e->ep->stats.frames, e->ep->stats.batches);
+	cr_expect_gt(erpc_pair_frames(e->ep), 2 * erpc_pair_batches(e->ep), "%lu in %lu",
+		     erpc_pair_frames(e->ep), erpc_pair_batches(e->ep));
 	erpc_pair_check(&p);
 	erpc_pair_fini(&p);
 }

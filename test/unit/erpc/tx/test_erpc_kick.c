@@ -42,9 +42,9 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 	}
 }
 
-static const struct erpc_stats *stats(void)
+static const struct copyrpc_stats_peer *counts(void)
 {
-	return &p.end[0].ep->stats;
+	return &p.end[0].ep->unread;
 }
 
 /** Starts with measured round trips. */
@@ -81,12 +81,12 @@ Test(erpc_kick, packets_in_the_burst_are_not_lost)
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_run(&p, 200 * MS);
 	cr_assert_gt(p.end[0].s->tx[0].out.unsent, 0);
-	cr_expect_eq(stats()->timeouts, 0);
-	cr_expect_eq(stats()->losses, 0);
+	cr_expect_eq(counts()->timeouts, 0);
+	cr_expect_eq(counts()->losses, 0);
 	p.net.busy_chance = 0;
 	erpc_pair_settle(&p);
 	cr_expect_eq(plan.seen, 1);
-	cr_expect_eq(stats()->tx_again, 0);
+	cr_expect_eq(counts()->resent, 0);
 	end();
 }
 
@@ -118,11 +118,11 @@ Test(erpc_kick, a_missing_packet_in_the_burst_is_not_resent)
 	erpc_pair_run(&p, US);
 	p.net.busy_chance = 1000000;
 	forge_gap();
-	cr_assert_eq(stats()->losses, 1);
+	cr_assert_eq(counts()->losses, 1);
 	cr_assert_gt(p.end[0].s->tx[0].out.unsent, 0);
 	erpc_pair_run(&p, 2 * p.end[0].s->time.rto.srtt_ns);
 	forge_gap();
-	cr_expect_eq(stats()->losses, 1, "the packet is in the burst");
+	cr_expect_eq(counts()->losses, 1, "the packet is in the burst");
 	plan.drop = 0;
 	p.net.busy_chance = 0;
 	erpc_pair_settle(&p);
@@ -137,13 +137,13 @@ Test(erpc_kick, a_missing_packet_is_resent_once_per_round_trip)
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_run(&p, US);
 	forge_gap();
-	cr_expect_eq(stats()->losses, 1);
+	cr_expect_eq(counts()->losses, 1);
 	erpc_pair_run(&p, p.end[0].s->time.rto.srtt_ns / 2);
 	forge_gap();
-	cr_expect_eq(stats()->losses, 1, "the report may be older than the retransmission");
+	cr_expect_eq(counts()->losses, 1, "the report may be older than the retransmission");
 	erpc_pair_run(&p, p.end[0].s->time.rto.srtt_ns);
 	forge_gap();
-	cr_expect_eq(stats()->losses, 2);
+	cr_expect_eq(counts()->losses, 2);
 	plan.drop = 0;
 	end();
 }
@@ -160,7 +160,7 @@ Test(erpc_kick, an_ambiguous_response_is_not_measured)
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	until_arrived();
 	cr_assert_eq(plan.seen, 2, "it was sent again before the response arrived");
-	cr_assert_eq(stats()->timeouts, 1);
+	cr_assert_eq(counts()->timeouts, 1);
 	cr_expect_eq(p.end[0].s->time.rto.srtt_ns, before.srtt_ns);
 	cr_expect_eq(p.end[0].s->time.rto.var_ns, before.var_ns);
 	cr_expect_eq(p.end[0].s->time.rto.kept, 1, "the early time-out doubles the next one");
@@ -195,7 +195,7 @@ Test(erpc_kick, the_time_until_a_long_request_is_repeated_is_not_measured)
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	until_arrived();
 	cr_assert_eq(plan.drop, 0);
-	cr_assert_gt(stats()->timeouts, 0);
+	cr_assert_gt(counts()->timeouts, 0);
 	cr_expect_eq(p.end[0].s->time.rto.srtt_ns, before.srtt_ns);
 	end();
 }
@@ -216,7 +216,7 @@ Test(erpc_kick, the_silent_wait_of_a_batch_is_not_measured)
 		erpc_pair_run(&p, i ? US : before.rto_ns - 60 * US);
 	}
 	until_arrived();
-	cr_assert_eq(stats()->timeouts, 1, "the second one had not timed out yet");
+	cr_assert_eq(counts()->timeouts, 1, "the second one had not timed out yet");
 	cr_expect_leq(p.end[0].s->time.rto.srtt_ns, before.srtt_ns + US);
 	end();
 }
@@ -274,7 +274,7 @@ Test(erpc_kick, a_packet_sent_once_after_a_retransmission_is_measured)
 	plan.drop = 1;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	until_arrived();
-	cr_assert_gt(stats()->tx_again, 0);
+	cr_assert_gt(counts()->resent, 0);
 	cr_expect_gt(p.end[0].s->time.rto.srtt_ns, before.srtt_ns);
 	end();
 }
@@ -289,7 +289,7 @@ static void lose_one(void)
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	until_arrived();
 	p.end[0].len_exact = before;
-	cr_assert_eq(stats()->timeouts, 0);
+	cr_assert_eq(counts()->timeouts, 0);
 	plan.seen = 0;
 }
 

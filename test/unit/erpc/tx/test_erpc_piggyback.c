@@ -65,7 +65,7 @@ static void ping_pong(uint32_t rounds)
 
 static uint64_t sum_losses(void)
 {
-	return p.end[0].ep->stats.losses + p.end[1].ep->stats.losses;
+	return p.end[0].ep->unread.losses + p.end[1].ep->unread.losses;
 }
 
 static void end(void)

@@ -97,6 +97,6 @@ Test(erpc_respond, the_wait_for_a_reply_is_bounded)
 	cr_expect_eq(p.end[1].pending_cnt, 1, "the call has no reply");
 	cr_expect_eq(p.end[0].acked, p.end[0].s->send.posted_pos);
 	cr_expect_eq(p.end[0].s->credit.avail, p.end[0].s->credit.max);
-	cr_expect_eq(p.end[0].ep->stats.timeouts, 0);
+	cr_expect_eq(p.end[0].ep->unread.timeouts, 0);
 	erpc_pair_end(&p);
 }

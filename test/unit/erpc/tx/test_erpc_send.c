@@ -25,7 +25,7 @@ Test(erpc_send, messages_of_any_length_are_appended)
 			erpc_pair_run(&p, 3000);
 	}
 	erpc_pair_settle(&p);
-	cr_expect_gt(e->ep->stats.frames, 3 * e->ep->stats.batches, "they shared batches");
+	cr_expect_gt(erpc_pair_frames(e->ep), 3 * erpc_pair_batches(e->ep), "they shared batches");
 	erpc_pair_check(&p);
 	erpc_pair_fini(&p);
 }
@@ -60,13 +60,13 @@ Test(erpc_send, waiting_batches_have_several_packets)
 static void burst(unsigned cnt, uint64_t *at_once, uint64_t *in_all)
 {
 	struct pair_end *e = &p.end[0];
-	uint64_t before = e->ep->stats.batches;
+	uint64_t before = erpc_pair_batches(e->ep);
 
 	while (cnt--)
 		cr_assert_eq(pair_send(e, 0), 0);
-	*at_once = e->ep->stats.batches - before;
+	*at_once = erpc_pair_batches(e->ep) - before;
 	erpc_pair_settle(&p);
-	*in_all = e->ep->stats.batches - before;
+	*in_all = erpc_pair_batches(e->ep) - before;
 }
 
 static void expect_burst(unsigned cnt, uint64_t at_once, uint64_t in_all)
@@ -114,9 +114,9 @@ Test(erpc_send, messages_with_progress_in_between_are_no_burst)
 
 	erpc_pair_start(&p, rng_env("COPYRPC_TEST_SEED", 6), PAIR_MTU);
 	for (i = 0; i < 20; i++) {
-		batches = e->ep->stats.batches;
+		batches = erpc_pair_batches(e->ep);
 		cr_assert_eq(pair_send(e, 0), 0);
-		cr_expect_eq(e->ep->stats.batches, batches + 1, "round %u", i);
+		cr_expect_eq(erpc_pair_batches(e->ep), batches + 1, "round %u", i);
 		erpc_ep_progress(e->ep, p.net.now_ns);
 		cr_assert_eq(pair_send(e, 0), 0);
 		erpc_pair_settle(&p);

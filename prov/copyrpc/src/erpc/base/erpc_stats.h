@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Counters of an endpoint, for tests and debugging: one for each reason to refuse a packet, in the
- * order of the checks (docs/datagram-protocol.md, section 7), and the cost of losses. A refused
- * packet changes nothing but its counter. Tested in test/unit/erpc/rx/test_erpc_check.c.
+ * order of the checks (docs/datagram-protocol.md, section 7). A refused packet changes nothing but
+ * its counter. Messages, losses and waits of a session are counted in its row of the statistics
+ * page (util/stats.h). Tested in test/unit/erpc/rx/test_erpc_check.c.
  */
 #ifndef ERPC_BASE_ERPC_STATS_H
 #define ERPC_BASE_ERPC_STATS_H
@@ -22,16 +23,8 @@ struct erpc_stats {
 	uint64_t rx_repeats;    /* packet of a request received before */
 	uint64_t rx_no_memory;  /* no space before attach, or for a long request */
 	uint64_t tx_pkts;       /* accepted by the device */
-	uint64_t tx_again;      /* retransmitted */
-	uint64_t losses;        /* rewinds of a slot, and repeated requests */
-	uint64_t timeouts;      /* losses found by time-out */
 	uint64_t gaps;          /* gaps reported to peers */
-	uint64_t no_credit;     /* a slot had something to send and no credit */
-	uint64_t no_slot;       /* messages refused without a slot */
-	uint64_t paced;         /* waits for the rate */
-	uint64_t batches;       /* batches sent */
 	uint64_t piggybacks;    /* batches acknowledged by a piggybacked ack */
-	uint64_t frames;        /* messages and calls in batches */
 };
 
 #endif

@@ -72,7 +72,6 @@ UTIL_INLINE void erpc_batch_leave(struct erpc_session *s, struct erpc_buf *buf, 
 	s->send.batch_ends[head.seq % ERPC_SLOTS] = end;
 	s->send.sent_pos = end;
 	s->send.done_mask &= ~(1u << head.seq % ERPC_SLOTS);
-	s->ep->stats.batches++;
 	head.ack = erpc_piggyback_take(s);
 	memcpy(buf->data, &head, sizeof(head));
 	if (now)
@@ -112,7 +111,6 @@ static inline void erpc_batch_send_single(struct erpc_session *s, struct erpc_bu
 {
 	s->send.posted_pos += ERPC_POS_STEP;
 	erpc_batch_is_single(s);
-	s->ep->stats.frames++;
 	util_stats_single(s->conn.chan.stats, buf->len);
 	erpc_batch_leave(s, buf, s->send.posted_pos, true);
 	erpc_ep_doorbell(s->ep);

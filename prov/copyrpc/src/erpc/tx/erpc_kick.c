@@ -41,7 +41,6 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
-	s->ep->stats.losses++;
 	s->conn.chan.stats->losses++;
 	if (s->ep->paces)
 		erpc_timely_lost(&s->time.timely, s->ep->now_ns);
@@ -72,7 +71,6 @@ static bool erpc_kick_may(struct erpc_session *s)
 		erpc_wheel_insert(&ep->wheel, &s->time.pace, s->time.next_ns, ep->now_ns);
 		erpc_ep_due_at(ep, erpc_wheel_next_ns(&ep->wheel));
 	}
-	ep->stats.paced++;
 	s->conn.chan.stats->paced++;
 	return false;
 }
@@ -127,7 +125,6 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 
 	tx->pkt_seq = ++s->send.pkts_sent;
 	s->ep->stats.tx_pkts++;
-	s->ep->stats.tx_again += again;
 	s->conn.chan.stats->resent += again;
 	if (!erpc_client_in_flight(c)) {
 		tx->sent_ns = s->ep->now_ns;
@@ -169,7 +166,6 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 		if (erpc_client_in_flight(&tx->c) >= tx->window)
 			return true;
 		if (!s->credit.avail) {
-			s->ep->stats.no_credit++;
 			s->conn.chan.stats->no_credit++;
 			return false; /* a response returns one */
 		}

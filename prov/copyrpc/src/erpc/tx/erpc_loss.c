@@ -34,7 +34,6 @@ static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
 
 	if (erpc_loss_is_passed(s, tx))
 		erpc_loss_note(s);
-	s->ep->stats.timeouts++;
 	s->conn.chan.stats->timeouts++;
 	/* A peer that sends packets does not get ever longer timeouts. */
 	if (tx->tries < (s->time.rx_ns > tx->sent_ns ? ERPC_ALIVE_TRIES : UINT16_MAX))

@@ -44,7 +44,6 @@ bool erpc_send_leave(struct erpc_session *s)
 		util_stats_batch(s->conn.chan.stats, (uint32_t)frames, s->batch.buf->len);
 	erpc_batch_leave(s, s->batch.buf, s->send.posted_pos,
 			 erpc_kick_may_now(s, s->batch.buf->len));
-	s->ep->stats.frames += frames;
 	s->batch.buf = NULL;
 	return true;
 }
@@ -126,7 +125,6 @@ static bool erpc_send_full(struct erpc_session *s)
 	s->batch.expected_len = erpc_send_len(s);
 	if (erpc_send_leave(s))
 		return true;
-	s->ep->stats.no_slot++;
 	return false;
 }
 
