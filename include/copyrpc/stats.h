@@ -98,6 +98,49 @@ enum copyrpc_stats_path {
 	COPYRPC_STATS_UDP = 0x8, /* sessions over UDP */
 };
 
+/**
+ * Packets of an endpoint's sessions over datagrams. A received packet is counted by the first check
+ * that refused it (docs/datagram-protocol.md, section 7), and had no other effect then.
+ */
+struct copyrpc_stats_packets {
+	uint64_t rx_pkts;       /* received, refused ones included */
+	uint64_t rx_malformed;  /* too short, or no valid header */
+	uint64_t rx_no_session; /* unknown session number */
+	uint64_t rx_bad_token;  /* wrong token of the session */
+	uint64_t rx_bad_source; /* address other than the peer's */
+	uint64_t rx_bad_state;  /* the session is failing */
+	uint64_t rx_stale;      /* of a completed request */
+	uint64_t rx_early;      /* a packet before it is missing */
+	uint64_t rx_bad;        /* violates the protocol: type, size, number, or content */
+	uint64_t rx_repeats;    /* packet of a request received before */
+	uint64_t rx_no_memory;  /* no space before attach, or for a long request */
+	uint64_t tx_pkts;       /* accepted by the device */
+	uint64_t gaps;          /* gaps reported to peers */
+	uint64_t piggybacks;    /* batches acknowledged by a piggybacked ack */
+};
+
+/** Handshakes of an endpoint. A packet that was counted as bad or stale had no other effect. */
+struct copyrpc_stats_handshakes {
+	uint64_t rx_pkts;          /* packets received, on any socket */
+	uint64_t rx_malformed;     /* not a packet of the handshake */
+	uint64_t rx_bad_mac;       /* without a valid MAC */
+	uint64_t rx_bad_cookie;    /* HELLO without a valid cookie */
+	uint64_t rx_stale;         /* well-formed, but not expected */
+	uint64_t rx_refused;       /* ICMP errors: port closed or unreachable */
+	uint64_t tx_reqs;          /* REQ sent, including repetitions */
+	uint64_t tx_acks;          /* ACK sent, which ends a handshake over UDP */
+	uint64_t tx_naks;          /* NAK sent: a peer was refused */
+	uint64_t tx_pings;         /* PING sent: is the peer alive? */
+	uint64_t crossings;        /* attempts that met the peer's own */
+	uint64_t incoming_foreign; /* accepted streams of other users' processes, refused */
+	uint64_t rx_unproven;      /* HELLO datagrams from this host, refused: no proof of user */
+	uint64_t incoming_evicted; /* accepted streams closed before HELLO: timeout, or too many */
+	uint64_t pending_evicted;  /* pending connections ended because too many were pending */
+	uint64_t unused_refused;   /* HELLO datagrams of hosts with too many unused connections */
+	uint64_t cookies_renewed;  /* times that all cookies were made invalid (cm_ended.h) */
+	uint64_t accept_pauses;    /* pauses in accepting, without a free descriptor */
+};
+
 struct copyrpc_stats_endpoint {
 	struct copyrpc_stats_row row;
 	struct copyrpc_stats_addr addr;
@@ -115,6 +158,8 @@ struct copyrpc_stats_endpoint {
 	uint64_t refused;           /* connects that were refused */
 	uint64_t unreachable;       /* connects without a path to the peer */
 	uint64_t broken;            /* ended by any other error */
+	struct copyrpc_stats_packets packets;
+	struct copyrpc_stats_handshakes handshakes;
 };
 
 /** Batches by their number of messages: element k counts those of 2^k up to 2^(k+1) - 1. */

@@ -253,11 +253,11 @@ static void come(const uint8_t *buf, size_t len, const struct liar *liar)
 	uint64_t before;
 
 	look(&us);
-	before = us.cep->stats.rx_pkts;
+	before = us.cep->stats->rx_pkts;
 	CHECK(sendto(liar->fd, buf, len, 0, &us.cep->addr.sa, cm_addr_len(&us.cep->addr)) ==
 	      (ssize_t)len);
 	look(&us);
-	CHECK(us.cep->stats.rx_pkts > before);
+	CHECK(us.cep->stats->rx_pkts > before);
 }
 
 static void come_lie(struct liar *liar)

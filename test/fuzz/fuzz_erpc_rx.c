@@ -208,7 +208,7 @@ static enum verdict expected(uint32_t from, const uint8_t *pkt, uint32_t len)
 	return side->s->err ? BAD_STATE : PASSED;
 }
 
-static uint64_t refused_later(const struct erpc_stats *st)
+static uint64_t refused_later(const struct copyrpc_stats_packets *st)
 {
 	return st->rx_stale + st->rx_early + st->rx_bad + st->rx_repeats + st->rx_no_memory;
 }
@@ -217,14 +217,14 @@ static uint64_t refused_later(const struct erpc_stats *st)
 static void deliver(uint32_t from, const uint8_t *pkt, uint32_t len)
 {
 	enum verdict verdict;
-	struct erpc_stats before;
+	struct copyrpc_stats_packets before;
 	struct erpc_session s;
 	const struct side *side;
 	uint32_t saved;
 
 	pass(0);
 	saved = eps[HERE]->saved_cnt;
-	before = eps[HERE]->stats;
+	before = *eps[HERE]->stats;
 	verdict = expected(from, pkt, len);
 	side = verdict == PASSED ? side_with(pkt[4] | (uint32_t)pkt[5] << 8) : &ours;
 	s = *side->s;
@@ -234,11 +234,11 @@ static void deliver(uint32_t from, const uint8_t *pkt, uint32_t len)
 	if (verdict != PASSED) {
 		before.rx_pkts++;
 		(&before.rx_malformed)[verdict]++;
-		CHECK(!memcmp(&before, &eps[HERE]->stats, sizeof(before)));
+		CHECK(!memcmp(&before, eps[HERE]->stats, sizeof(before)));
 		CHECK(!memcmp(&s, side->s, sizeof(s)));
 	} else if (!memcmp(&s, side->s, sizeof(s))) {
-		CHECK(refused_later(&eps[HERE]->stats) > refused_later(&before) ||
-		      eps[HERE]->saved_cnt > saved || eps[HERE]->stats.tx_pkts > before.tx_pkts);
+		CHECK(refused_later(eps[HERE]->stats) > refused_later(&before) ||
+		      eps[HERE]->saved_cnt > saved || eps[HERE]->stats->tx_pkts > before.tx_pkts);
 	}
 	erpc_ep_flush(eps[HERE]);
 }

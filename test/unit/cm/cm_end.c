@@ -344,9 +344,9 @@ void cm_end_check_text(struct cm_end *end, const char *text)
 	cr_assert_str_eq(c->text, text);
 }
 
-struct cm_stats cm_end_stats(struct cm_end *end)
+struct copyrpc_stats_handshakes cm_end_stats(struct cm_end *end)
 {
-	struct cm_stats stats;
+	struct copyrpc_stats_handshakes stats;
 
 	cm_ep_stats(end->cep, &stats);
 	return stats;

@@ -101,7 +101,7 @@ bool cm_end_put_live(struct cm_end *end);
 bool cm_end_break_live(struct cm_end *end, bool came);
 /** Checks that the only live conn has read `text` from its peer. */
 void cm_end_check_text(struct cm_end *end, const char *text);
-struct cm_stats cm_end_stats(struct cm_end *end);
+struct copyrpc_stats_handshakes cm_end_stats(struct cm_end *end);
 
 struct cm_node *cm_test_node(const char *key, int timeout_ms);
 /** Skips the test where this host has no IPv6. */

@@ -186,7 +186,7 @@ static void run(uint32_t len, bool back)
 /** Asserts that packets were refused only for lack of a buffer, and that nothing is left. */
 static void check(void)
 {
-	const struct erpc_stats *s = &b.ep->stats;
+	const struct copyrpc_stats_packets *s = b.ep->stats;
 
 	cr_expect_eq(s->rx_bad + s->rx_malformed + s->rx_no_session + s->rx_bad_token +
 			     s->rx_bad_source + s->rx_bad_state + s->rx_no_memory,

@@ -70,14 +70,15 @@ static void mixed(uint64_t seed, uint32_t loss, uint64_t cnt)
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
 	for (i = 0; i < 2; i++) {
-		const struct erpc_stats *s = &p.end[i].ep->stats;
+		const struct copyrpc_stats_packets *s = p.end[i].ep->stats;
 
 		cr_assert_eq(s->rx_malformed + s->rx_no_session + s->rx_bad_token +
 				     s->rx_bad_source + s->rx_bad + s->rx_bad_state,
 			     0);
 		cr_assert_eq(p.end[i].gets_refused, 0);
 	}
-	cr_assert_eq(p.end[0].ep->stats.rx_pkts + p.end[1].ep->stats.rx_pkts, p.net.cnt.delivered);
+	cr_assert_eq(p.end[0].ep->stats->rx_pkts + p.end[1].ep->stats->rx_pkts,
+		     p.net.cnt.delivered);
 	erpc_pair_fini(&p);
 }
 
@@ -129,7 +130,7 @@ static struct stream stream(struct fake_faults faults, uint32_t len, uint64_t by
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
 	s.gbit_s = (double)e->sent * len * 8 / (double)(ended_ns - began_ns);
-	s.resent = (double)e->ep->unread.resent / (double)e->ep->stats.tx_pkts;
+	s.resent = (double)e->ep->unread.resent / (double)e->ep->stats->tx_pkts;
 	erpc_pair_fini(&p);
 	return s;
 }

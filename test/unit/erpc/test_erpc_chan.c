@@ -93,7 +93,7 @@ Test(erpc_chan, stop_sends_accepted_messages, .init = setup)
 	cr_expect_neq(pair_send(&p.end[0], 0), 0, "sends are refused");
 	erpc_pair_run(&p, 20000);
 	cr_expect_eq(p.end[1].received, 1);
-	cr_expect_eq(p.end[0].ep->stats.rx_no_session, 1, "the response to the message");
+	cr_expect_eq(p.end[0].ep->stats->rx_no_session, 1, "the response to the message");
 	erpc_pair_fini(&p);
 }
 

@@ -69,7 +69,7 @@ static void run(uint64_t seed, uint32_t mtu, uint32_t inline_max, uint32_t loss,
 	cr_assert_gt(p.end[0].sent + p.end[1].sent, steps / 100);
 	cr_assert_gt(p.end[0].gets_done + p.end[1].gets_done, 0);
 	cr_assert_eq(p.end[0].gets_refused + p.end[1].gets_refused, 0);
-	cr_assert_eq(p.end[0].ep->stats.rx_bad + p.end[1].ep->stats.rx_bad, 0);
+	cr_assert_eq(p.end[0].ep->stats->rx_bad + p.end[1].ep->stats->rx_bad, 0);
 	erpc_pair_fini(&p);
 }
 
@@ -111,7 +111,8 @@ Test(erpc_ep, packets_before_attach_wait_and_are_counted_once)
 	erpc_session_attach(p.end[1].s);
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
-	cr_expect_eq(p.end[0].ep->stats.rx_pkts + p.end[1].ep->stats.rx_pkts, p.net.cnt.delivered);
+	cr_expect_eq(p.end[0].ep->stats->rx_pkts + p.end[1].ep->stats->rx_pkts,
+		     p.net.cnt.delivered);
 	erpc_pair_fini(&p);
 }
 
@@ -138,7 +139,7 @@ Test(erpc_ep, packets_before_attach_are_bounded)
 	erpc_pair_run(&p, 20000000);
 	cr_expect_eq(ep->saved_cnt, ERPC_POLL_BURST);
 	cr_expect_eq(ep->dg->rx_retained, ERPC_POLL_BURST);
-	cr_expect_gt(ep->stats.rx_no_memory, 0);
+	cr_expect_gt(ep->stats->rx_no_memory, 0);
 	for (i = 0; i < 4; i++) {
 		erpc_pair_close(here[i]);
 		erpc_pair_close(there[i]);
@@ -170,7 +171,7 @@ Test(erpc_ep, a_response_in_the_burst_is_not_repeated)
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	p.net.busy_chance = 1000000;
 	erpc_pair_run(&p, 100000);
-	cr_expect_eq(p.end[1].ep->stats.rx_repeats, 1);
+	cr_expect_eq(p.end[1].ep->stats->rx_repeats, 1);
 	cr_expect_eq(responses, 0);
 	p.net.busy_chance = 0;
 	erpc_pair_settle(&p);
@@ -271,7 +272,7 @@ Test(erpc_ep, the_next_request_drops_the_previous_response)
 	p.net.busy_chance = 1000000;
 	fake_net_forge(&p.net, 0, 1, first_request, first_len, 0);
 	erpc_pair_run(&p, 100000);
-	cr_expect_eq(p.end[1].ep->stats.rx_repeats, 1, "the request was repeated");
+	cr_expect_eq(p.end[1].ep->stats->rx_repeats, 1, "the request was repeated");
 	p.net.busy_chance = 0;
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);

@@ -236,7 +236,7 @@ static uint64_t refused(enum fault fault)
 	unsigned i;
 
 	for (i = 0; i < 2; i++) {
-		const struct erpc_stats *s = &p.end[i].ep->stats;
+		const struct copyrpc_stats_packets *s = p.end[i].ep->stats;
 
 		switch (fault) {
 		case CORRUPTED:
@@ -255,7 +255,7 @@ static uint64_t refused(enum fault fault)
 
 static void check_counters(void)
 {
-	const struct erpc_stats *a = &p.end[0].ep->stats, *b = &p.end[1].ep->stats;
+	const struct copyrpc_stats_packets *a = p.end[0].ep->stats, *b = p.end[1].ep->stats;
 	bool hit_one = m.nth != UINT32_MAX;
 	bool forged = hit_one && m.fault >= CORRUPTED;
 	uint64_t lost = p.end[0].ep->unread.losses + p.end[1].ep->unread.losses;
@@ -272,7 +272,7 @@ static void check_counters(void)
 	} else if (hit_one && (m.fault == LOST || m.fault == CORRUPTED || m.fault == DELAYED)) {
 		/* A later batch of the sender may piggyback the same ack. */
 		bool is_response = m.kind >= RESP_EMPTY;
-		uint64_t spared = is_response ? p.end[!m.sender].ep->stats.piggybacks : m.useless;
+		uint64_t spared = is_response ? p.end[!m.sender].ep->stats->piggybacks : m.useless;
 
 		cr_assert_gt(lost + spared, 0, "the loss was detected");
 	} else if (m.fault != REORDERED)

@@ -124,7 +124,7 @@ Test(erpc_replay, during_traffic_no_replay_is_delivered_twice)
 }
 
 /** Returns the counters of packets without effect. */
-static uint64_t refused(const struct erpc_stats *stats)
+static uint64_t refused(const struct copyrpc_stats_packets *stats)
 {
 	return stats->rx_stale + stats->rx_early + stats->rx_bad + stats->rx_repeats;
 }
@@ -138,7 +138,7 @@ static struct pair_end *end_at(uint32_t number)
 static void replay_one(uint32_t i)
 {
 	struct pair_end *e = end_at(tape.pkt[i].to);
-	struct erpc_stats *stats = &e->ep->stats;
+	struct copyrpc_stats_packets *stats = e->ep->stats;
 	uint64_t was_refused = refused(stats), sent = p.net.cnt.sent, again = stats->rx_repeats;
 	uint32_t received = e->received, replies = e->replies, got = e->gets_done;
 	size_t bufs = e->ep->bufs.used_cnt;
@@ -217,7 +217,7 @@ Test(erpc_replay, a_later_session_refuses_replays_of_the_earlier)
 		p.end[i].s->user = &p.end[i];
 		p.end[i].acked = 0;
 	}
-	before = p.end[0].ep->stats.rx_bad_token + p.end[1].ep->stats.rx_bad_token;
+	before = p.end[0].ep->stats->rx_bad_token + p.end[1].ep->stats->rx_bad_token;
 	memset(&p.net.faults, 0, sizeof(p.net.faults));
 	for (i = 0; i < tape.cnt; i++) {
 		replay(i, 0);
@@ -226,7 +226,7 @@ Test(erpc_replay, a_later_session_refuses_replays_of_the_earlier)
 	}
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
-	cr_expect_eq(p.end[0].ep->stats.rx_bad_token + p.end[1].ep->stats.rx_bad_token,
+	cr_expect_eq(p.end[0].ep->stats->rx_bad_token + p.end[1].ep->stats->rx_bad_token,
 		     before + tape.cnt);
 	erpc_pair_fini(&p);
 }

@@ -401,7 +401,7 @@ static void send_to_closed(void)
 		progress_all();
 		cr_assert_lt(turns, TURNS_MAX);
 		for (i = 0; i < PEERS; i++)
-			refused += r.peers[i]->stats.rx_no_session;
+			refused += r.peers[i]->stats->rx_no_session;
 	}
 }
 
@@ -422,7 +422,7 @@ static void reset(uint32_t cnt, uint32_t inline_max)
 	until_all_received();
 	cr_expect(util_list_is_empty(&r.ep->zombies), "no address waits for the device");
 	cr_expect(util_list_is_empty(&r.ep->dereg_list));
-	cr_expect_eq(r.ep->stats.rx_bad + r.ep->stats.rx_malformed, 0);
+	cr_expect_eq(r.ep->stats->rx_bad + r.ep->stats->rx_malformed, 0);
 	end();
 }
 

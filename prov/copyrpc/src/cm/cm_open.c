@@ -91,6 +91,7 @@ int cm_ep_open(struct cm_node *node, const struct sockaddr *addr, struct cm_path
 	cep->paths = paths;
 	cep->ops = ops;
 	cep->ctx = ctx;
+	cep->stats = &cep->own_stats;
 	cm_ep_init(cep);
 	ret = cm_ep_choose_addr(cep, addr);
 	if (!ret)

@@ -57,6 +57,7 @@ void eng_stats_ep_open(struct core_engine_ep *eep)
 	for (uint32_t i = 0; i < eep->engine->transport_cnt; i++)
 		row->paths |= eng_transport_at(eep->engine, i)->ops->path;
 	util_stats_begin(row);
+	cm_ep_count_in(eep->cep, &row->handshakes);
 	eep->ep->stats = row;
 }
 
@@ -64,6 +65,11 @@ void eng_stats_ep_close(struct core_engine_ep *eep)
 {
 	util_stats_end(eep->ep->stats);
 	eep->ep->stats = &eep->ep->unread;
+}
+
+struct copyrpc_stats_packets *eng_stats_packets(struct core_engine_ep *eep)
+{
+	return &eep->ep->stats->packets;
 }
 
 void eng_stats_conn_up(struct eng_conn *conn)

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct copyrpc_stats_packets;
 struct copyrpc_stats_peer;
 struct copyrpc_stats_transport;
 struct core_chan;
@@ -41,6 +42,12 @@ void eng_stats_memory(struct eng_conn *conn, int64_t len);
 /** Gets the row of an endpoint at its address, and gives it back. */
 void eng_stats_ep_open(struct core_engine_ep *eep);
 void eng_stats_ep_close(struct core_engine_ep *eep);
+
+/**
+ * Returns the place of the counters of packets in the endpoint's row. Valid until the transports'
+ * states of the endpoint are closed. Domain's lock.
+ */
+struct copyrpc_stats_packets *eng_stats_packets(struct core_engine_ep *eep);
 
 /** Gets the row of a connection that comes up, and gives it back. */
 void eng_stats_conn_up(struct eng_conn *conn);

@@ -60,6 +60,7 @@ int erpc_ep_open(const struct erpc_ep_attr *attr, struct erpc_ep **out)
 	ep->paces = attr->link_rate > 0;
 	ep->eager_min = attr->eager_min;
 	ep->mark = attr->mark;
+	ep->stats = &ep->own_stats;
 	erpc_timely_cfg_init(&ep->timely_cfg, ep->paces ? attr->link_rate : 1e12, attr->host_ns);
 	util_list_init(&ep->dirty);
 	util_list_init(&ep->fresh);
@@ -80,6 +81,18 @@ int erpc_ep_open(const struct erpc_ep_attr *attr, struct erpc_ep **out)
 	}
 	*out = ep;
 	return 0;
+}
+
+void erpc_ep_count_in(struct erpc_ep *ep, struct copyrpc_stats_packets *stats)
+{
+	const uint64_t *from = (const uint64_t *)ep->stats;
+	uint64_t *to = (uint64_t *)stats;
+
+	if (ep->stats == stats)
+		return;
+	for (size_t i = 0; i < sizeof(*stats) / sizeof(*to); i++)
+		to[i] += from[i];
+	ep->stats = stats;
 }
 
 void erpc_ep_close(struct erpc_ep *ep)

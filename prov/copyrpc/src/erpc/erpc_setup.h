@@ -30,6 +30,11 @@ struct erpc_ep_attr {
 
 /** Returns 0 or -FI_E*. */
 int erpc_ep_open(const struct erpc_ep_attr *attr, struct erpc_ep **ep);
+/**
+ * Moves the counters of packets to a row of the statistics page, which stays valid until the
+ * endpoint is closed. Without, they are in the endpoint.
+ */
+void erpc_ep_count_in(struct erpc_ep *ep, struct copyrpc_stats_packets *stats);
 /** Requires that all sessions are closed. */
 void erpc_ep_close(struct erpc_ep *ep);
 

@@ -37,6 +37,24 @@ static const struct stats_member stats_endpoint_members[] = {
 	STATS_ENDPOINT(broken),
 };
 
+#define STATS_PACKETS(field)                                                                       \
+	{                                                                                          \
+#field, offsetof(struct copyrpc_stats_packets, field)                              \
+	}
+
+#define STATS_HANDSHAKES(field)                                                                    \
+	{                                                                                          \
+#field, offsetof(struct copyrpc_stats_handshakes, field)                           \
+	}
+
+static const struct stats_member stats_packets_members[] = {
+	STATS_PACKETS(tx_pkts),       STATS_PACKETS(rx_pkts),      STATS_PACKETS(rx_malformed),
+	STATS_PACKETS(rx_no_session), STATS_PACKETS(rx_bad_token), STATS_PACKETS(rx_bad_source),
+	STATS_PACKETS(rx_bad_state),  STATS_PACKETS(rx_stale),     STATS_PACKETS(rx_early),
+	STATS_PACKETS(rx_bad),        STATS_PACKETS(rx_repeats),   STATS_PACKETS(rx_no_memory),
+	STATS_PACKETS(gaps),          STATS_PACKETS(piggybacks),
+};
+
 static void stats_json_members(FILE *out, const void *row, const struct stats_member *members,
 			       size_t cnt)
 {
@@ -66,6 +84,40 @@ static const char *stats_state_name(uint32_t state)
 	return state == COPYRPC_STATS_LIVE ? "up" : "ended";
 }
 
+static const struct stats_member stats_handshakes_members[] = {
+	STATS_HANDSHAKES(rx_pkts),         STATS_HANDSHAKES(rx_malformed),
+	STATS_HANDSHAKES(rx_bad_mac),      STATS_HANDSHAKES(rx_bad_cookie),
+	STATS_HANDSHAKES(rx_stale),        STATS_HANDSHAKES(rx_refused),
+	STATS_HANDSHAKES(tx_reqs),         STATS_HANDSHAKES(tx_acks),
+	STATS_HANDSHAKES(tx_naks),         STATS_HANDSHAKES(tx_pings),
+	STATS_HANDSHAKES(crossings),       STATS_HANDSHAKES(incoming_foreign),
+	STATS_HANDSHAKES(rx_unproven),     STATS_HANDSHAKES(incoming_evicted),
+	STATS_HANDSHAKES(pending_evicted), STATS_HANDSHAKES(unused_refused),
+	STATS_HANDSHAKES(cookies_renewed), STATS_HANDSHAKES(accept_pauses),
+};
+
+/** Writes counters as an object, the member `name`. */
+static void stats_json_object(FILE *out, const char *name, const void *row,
+			      const struct stats_member *members, size_t cnt)
+{
+	fprintf(out, ",\"%s\":{", name);
+	for (size_t i = 0; i < cnt; i++)
+		fprintf(out, "%s\"%s\":%" PRIu64, i ? "," : "", members[i].name,
+			*(const uint64_t *)((const char *)row + members[i].offset));
+	fprintf(out, "}");
+}
+
+/** Writes the counters of an endpoint as members of an object that is open. */
+static void stats_json_endpoint_counters(FILE *out, const struct copyrpc_stats_endpoint *row)
+{
+	stats_json_members(out, row, stats_endpoint_members,
+			   sizeof(stats_endpoint_members) / sizeof(stats_endpoint_members[0]));
+	stats_json_object(out, "packets", &row->packets, stats_packets_members,
+			  sizeof(stats_packets_members) / sizeof(stats_packets_members[0]));
+	stats_json_object(out, "handshakes", &row->handshakes, stats_handshakes_members,
+			  sizeof(stats_handshakes_members) / sizeof(stats_handshakes_members[0]));
+}
+
 static void stats_json_transport(FILE *out, const struct copyrpc_stats_transport *row)
 {
 	fprintf(out, "{\"name\":\"%s\",\"path\":\"%s\",\"state\":\"%s\",\"error\":%d", row->name,
@@ -81,8 +133,7 @@ static void stats_json_endpoint(FILE *out, const struct copyrpc_stats_endpoint *
 	stats_addr_text(&row->addr, addr);
 	fprintf(out, "{\"address\":\"%s\",\"state\":\"%s\"", addr,
 		stats_state_name(row->row.state));
-	stats_json_members(out, row, stats_endpoint_members,
-			   sizeof(stats_endpoint_members) / sizeof(stats_endpoint_members[0]));
+	stats_json_endpoint_counters(out, row);
 	fprintf(out, "}");
 }
 
@@ -114,8 +165,7 @@ static void stats_json_total(FILE *out, const struct stats_view *view)
 
 	fprintf(out, "\"total\":{");
 	stats_json_counters(out, &sum);
-	stats_json_members(out, &eps, stats_endpoint_members,
-			   sizeof(stats_endpoint_members) / sizeof(stats_endpoint_members[0]));
+	stats_json_endpoint_counters(out, &eps);
 	fprintf(out, "}");
 }
 

@@ -121,8 +121,26 @@ static void stats_text_waits(FILE *out, const struct copyrpc_stats_peer *sum,
 		   { "rate", sum->paced });
 	STATS_LINE(out, "losses", { "packets sent again", sum->resent }, { "losses", sum->losses },
 		   { "found by time", sum->timeouts });
+	STATS_LINE(out, "packets", { "sent", eps->packets.tx_pkts },
+		   { "received", eps->packets.rx_pkts });
+	STATS_LINE(out, "packets refused", { "malformed", eps->packets.rx_malformed },
+		   { "no session", eps->packets.rx_no_session },
+		   { "wrong token", eps->packets.rx_bad_token },
+		   { "wrong source", eps->packets.rx_bad_source },
+		   { "of an ended session", eps->packets.rx_bad_state },
+		   { "violations", eps->packets.rx_bad }, { "too late", eps->packets.rx_stale },
+		   { "repeated", eps->packets.rx_repeats }, { "too early", eps->packets.rx_early },
+		   { "no memory", eps->packets.rx_no_memory });
 	STATS_LINE(out, "unexpected messages", { "in all", eps->unexpected },
 		   { "bytes held now", eps->unexpected_now });
+	STATS_LINE(
+		out, "handshakes refused", { "another job key", eps->handshakes.rx_bad_mac },
+		{ "malformed", eps->handshakes.rx_malformed },
+		{ "another user", eps->handshakes.incoming_foreign + eps->handshakes.rx_unproven },
+		{ "bad cookie", eps->handshakes.rx_bad_cookie },
+		{ "too many", eps->handshakes.incoming_evicted + eps->handshakes.pending_evicted +
+				      eps->handshakes.unused_refused },
+		{ "peer's port closed", eps->handshakes.rx_refused });
 	STATS_LINE(out, "connections", { "up", eps->connects },
 		   { "closed by the peer", eps->closed }, { "peer died", eps->died },
 		   { "peer silent", eps->silent }, { "refused", eps->refused },

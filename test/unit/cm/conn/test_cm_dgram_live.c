@@ -52,7 +52,7 @@ Test(cm_dgram_live, a_stall_of_this_process_does_not_count_as_silence)
 	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
 	dgram_peer_establish(&g);
 	cm_node_lock(g.node);
-	pings = g.a.cep->stats.tx_pings;
+	pings = g.a.cep->stats->tx_pings;
 	usleep(3 * TIMEOUT_MS / 2 * 1000);
 	cm_node_unlock(g.node);
 	do {

@@ -19,6 +19,8 @@ static void set_up(void)
 	alice.node = bob.node = &node;
 	alice.inc = 11;
 	bob.inc = 22;
+	alice.stats = &alice.own_stats;
+	bob.stats = &bob.own_stats;
 	cm_test_addr("127.0.0.1", 1, &alice.addr);
 	cm_test_addr("127.0.0.1", 2, &bob.addr);
 }
@@ -42,8 +44,8 @@ Test(cm_pkt, a_packet_opens_only_at_its_destination)
 	cr_assert(pkt.type == WIRE_CM_BYE && pkt.src_inc == 11 && pkt.dst_inc == 22);
 	cr_assert_eq(cm_pkt_open(&alice, &bob.addr, buf, len, &pkt), -FI_EKEYREJECTED);
 	cr_assert_eq(cm_pkt_open(&bob, &bob.addr, buf, len, &pkt), -FI_EKEYREJECTED);
-	cr_assert_eq(bob.stats.rx_pkts, 2);
-	cr_assert_eq(bob.stats.rx_bad_mac, 1);
+	cr_assert_eq(bob.stats->rx_pkts, 2);
+	cr_assert_eq(bob.stats->rx_bad_mac, 1);
 }
 
 Test(cm_pkt, invalid_packets_are_counted)
@@ -56,8 +58,8 @@ Test(cm_pkt, invalid_packets_are_counted)
 	cr_assert_eq(cm_pkt_open(&bob, &alice.addr, buf, 0, &pkt), -FI_EINVAL);
 	/* A packet without a source address must be a HELLO. */
 	cr_assert_eq(cm_pkt_open(&bob, NULL, buf, len, &pkt), -FI_EINVAL);
-	cr_assert_eq(bob.stats.rx_malformed, 3);
-	cr_assert_eq(bob.stats.rx_bad_mac, 0);
+	cr_assert_eq(bob.stats->rx_malformed, 3);
+	cr_assert_eq(bob.stats->rx_bad_mac, 0);
 }
 
 Test(cm_pkt, another_version_with_a_valid_mac_is_reported)

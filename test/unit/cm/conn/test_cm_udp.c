@@ -49,7 +49,7 @@ static void send_raw(uint8_t *buf, size_t len)
 }
 
 /* Waits until all packets sent have been processed: the reply to one more REQ arrives last. */
-static struct cm_stats settle(void)
+static struct copyrpc_stats_handshakes settle(void)
 {
 	struct wire_cm_pkt pkt;
 	struct wire_cm_pkt req = { .type = WIRE_CM_REQ, .nonce = 0xE0F };
@@ -112,7 +112,7 @@ Test(cm_udp, invalid_packets_only_change_a_counter)
 {
 	struct rng rng = { 7 };
 	uint8_t buf[1400];
-	struct cm_stats stats;
+	struct copyrpc_stats_handshakes stats;
 
 	for (int i = 0; i < 500; i++) {
 		size_t len = rng_below(&rng, sizeof(buf));
@@ -162,7 +162,7 @@ Test(cm_udp, a_req_with_a_flipped_bit_causes_at_most_a_reply)
 Test(cm_udp, unexpected_replies_are_counted_as_stale)
 {
 	struct wire_cm_pkt pkt = { .type = WIRE_CM_ACK, .dst_inc = a.cep->inc };
-	struct cm_stats stats;
+	struct copyrpc_stats_handshakes stats;
 
 	memset(pkt.ack.name, 'a', sizeof(pkt.ack.name));
 	cm_raw_peer_send(&s, &to, &pkt);
@@ -185,7 +185,7 @@ Test(cm_udp, own_packets_sent_back_are_counted_as_stale)
 	req.req.paths = WIRE_CM_PATH_SHM;
 	cm_raw_peer_send(&s, &to, &req);
 	cr_assert_eq(settle().rx_stale, 1);
-	cr_assert_eq(a.cep->stats.tx_acks, 1);
+	cr_assert_eq(a.cep->stats->tx_acks, 1);
 }
 
 static void expect_nak(struct wire_cm_pkt *req, uint32_t err)

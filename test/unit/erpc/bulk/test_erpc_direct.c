@@ -68,7 +68,7 @@ Test(erpc_direct, without_other_traffic_all_parts_are_placed)
 	get_some();
 	erpc_pair_settle(&p);
 	cr_expect_eq(back, 0);
-	cr_expect_eq(into, p.end[1].ep->stats.tx_pkts, "two gets at a time, no part was copied");
+	cr_expect_eq(into, p.end[1].ep->stats->tx_pkts, "two gets at a time, no part was copied");
 	close_pair();
 }
 
@@ -150,6 +150,6 @@ Test(erpc_direct, duplicate_parts_change_nothing)
 	get_some();
 	p.net.faults = (struct fake_faults){ 0 };
 	cr_expect_gt(back, 0);
-	cr_expect_gt(p.end[0].ep->stats.rx_stale, 0);
+	cr_expect_gt(p.end[0].ep->stats->rx_stale, 0);
 	close_pair();
 }

@@ -83,7 +83,7 @@ static unsigned refusal_of(uint64_t addr, uint64_t key, uint32_t len, uint32_t r
 	struct wire_erpc_get req = { .addr = addr, .key = key, .len = len };
 	struct packet pkt = forged_victim_packet(ERPC_GET_SLOT, WIRE_ERPC_REQ);
 	unsigned type;
-	uint64_t bad = forged_pair.end[0].ep->stats.rx_bad;
+	uint64_t bad = forged_pair.end[0].ep->stats->rx_bad;
 
 	memset(pkt.data, 0, 64);
 	memcpy(pkt.data, &req, sizeof(req));
@@ -94,7 +94,7 @@ static unsigned refusal_of(uint64_t addr, uint64_t key, uint32_t len, uint32_t r
 	cr_assert_eq(forged_sent.h[0].kind, WIRE_ERPC_RESP);
 	type = forged_sent.h[0].req_type;
 	cr_assert(type != WIRE_ERPC_REFUSED || !forged_sent.len[0]);
-	cr_assert_eq(forged_pair.end[0].ep->stats.rx_bad - bad, type == WIRE_ERPC_REFUSED);
+	cr_assert_eq(forged_pair.end[0].ep->stats->rx_bad - bad, type == WIRE_ERPC_REFUSED);
 	return type;
 }
 

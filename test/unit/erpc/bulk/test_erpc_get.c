@@ -38,9 +38,9 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 	}
 }
 
-static const struct erpc_stats *stats(void)
+static const struct copyrpc_stats_packets *stats(void)
 {
-	return &p.end[0].ep->stats;
+	return p.end[0].ep->stats;
 }
 
 static const struct copyrpc_stats_peer *counts(void)

@@ -9,7 +9,7 @@
 #ifndef UNIT_ERPC_FORGED_H
 #define UNIT_ERPC_FORGED_H
 
-#include "erpc/base/erpc_stats.h"
+#include <copyrpc/stats.h>
 #include "support/erpc_pair.h"
 
 #define STRANGER   9u /* an unknown address */
@@ -61,11 +61,11 @@ void forged_record(void);
 enum reason { MALFORMED, NO_SESSION, BAD_TOKEN, BAD_SOURCE, BAD_STATE, STALE, EARLY, BAD };
 
 /** Returns the counters, in the order of enum reason. */
-const uint64_t *forged_counters(const struct erpc_stats *stats);
+const uint64_t *forged_counters(const struct copyrpc_stats_packets *stats);
 
 /** Snapshot of end 0. */
 struct before {
-	struct erpc_stats stats;
+	struct copyrpc_stats_packets stats;
 	struct erpc_session s;
 	uint64_t responses;
 	size_t bufs;

@@ -92,7 +92,7 @@ Test(erpc_check, a_closed_session)
 {
 	struct erpc_session *a, *b;
 	struct packet pkt = forged_request(0);
-	struct erpc_stats before;
+	struct copyrpc_stats_packets before;
 
 	erpc_pair_join(forged_pair.end[0].ep, forged_pair.end[1].ep, &a, &b);
 	pkt.h.session = a->num;
@@ -100,8 +100,8 @@ Test(erpc_check, a_closed_session)
 	pkt.h.req_num = a->rx[0].s.req_num + ERPC_SLOTS;
 	erpc_session_close(a);
 	forged_refused(&pkt, NO_SESSION, "gone");
-	before = forged_pair.end[0].ep->stats;
+	before = *forged_pair.end[0].ep->stats;
 	erpc_session_close(b);
-	cr_expect(!memcmp(&before, &forged_pair.end[0].ep->stats, sizeof(before)));
+	cr_expect(!memcmp(&before, forged_pair.end[0].ep->stats, sizeof(before)));
 	forged_check_traffic();
 }

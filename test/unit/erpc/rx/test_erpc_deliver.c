@@ -28,14 +28,15 @@ static void join(void)
 /** Asserts that the packet fails the victim, which keeps nothing of it, and no other session. */
 static void ends(struct packet pkt, const char *why)
 {
-	struct erpc_stats before = forged_pair.end[0].ep->stats;
+	struct copyrpc_stats_packets before = *forged_pair.end[0].ep->stats;
 
 	pkt.h.msg_size = pkt.len;
 	forged_deliver(&pkt);
 	cr_expect_eq(forged_victim->err, -FI_EIO, "%s", why);
-	cr_expect_eq(forged_pair.end[0].ep->stats.rx_bad, before.rx_bad + 1, "%s", why);
+	cr_expect_eq(forged_pair.end[0].ep->stats->rx_bad, before.rx_bad + 1, "%s", why);
 	forged_deliver(&pkt);
-	cr_expect_eq(forged_pair.end[0].ep->stats.rx_bad_state, before.rx_bad_state + 1, "%s", why);
+	cr_expect_eq(forged_pair.end[0].ep->stats->rx_bad_state, before.rx_bad_state + 1, "%s",
+		     why);
 	erpc_session_stop(forged_victim);
 	cr_expect_eq(forged_pair.end[0].ep->dg->rx_retained, 0, "%s", why);
 	cr_expect_eq(forged_pair.end[0].ep->bodies.used_cnt, 0, "%s", why);

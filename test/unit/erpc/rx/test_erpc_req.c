@@ -94,7 +94,7 @@ Test(erpc_req, parts_that_contradict_the_first)
 	do {                                                                                       \
 		forged_snapshot(&b);                                                               \
 		forged_deliver(&pkt);                                                              \
-		cr_expect_eq(forged_counters(&forged_pair.end[0].ep->stats)[reason],               \
+		cr_expect_eq(forged_counters(forged_pair.end[0].ep->stats)[reason],                \
 			     forged_counters(&b.stats)[reason] + 1);                               \
 		cr_expect(forged_is_unchanged(&b));                                                \
 		cr_expect_eq(forged_pair.end[0].ep->bodies.used_cnt, 1);                           \

@@ -101,7 +101,7 @@ Test(erpc_loss, a_missing_packet_is_detected_by_later_ones)
 		cr_expect_leq(long_message(WIRE_ERPC_REQ, i, i, 1), 8 * RTT_NS, "packet %u", i);
 		cr_expect_eq(counts()->losses, 1);
 		cr_expect_eq(counts()->timeouts, 0);
-		cr_expect_eq(p.end[1].ep->stats.gaps, 1);
+		cr_expect_eq(p.end[1].ep->stats->gaps, 1);
 		end();
 	}
 }
@@ -183,7 +183,7 @@ Test(erpc_loss, three_early_batches_show_the_missing_one)
 	cr_expect_lt(p.net.now_ns - began_ns, 6 * RTT_NS, "%lu", p.net.now_ns - began_ns);
 	cr_expect_eq(counts()->losses, 1);
 	cr_expect_eq(counts()->timeouts, 0);
-	cr_expect_eq(p.end[1].ep->stats.gaps, 4);
+	cr_expect_eq(p.end[1].ep->stats->gaps, 4);
 	end();
 }
 
@@ -243,7 +243,7 @@ Test(erpc_loss, an_absent_peer_is_not_flooded)
 	/* 4, repeated after 0.2, 0.6, 1.4, 3, 6, 12.6, 25, 38 ... ms */
 	cr_expect_leq(first, 4 * 12, "%u", first);
 	cr_expect_lt(while_away(100ull * MS), first, "the doublings remain");
-	cr_expect_gt(p.end[1].ep->stats.rx_repeats, 0);
+	cr_expect_gt(p.end[1].ep->stats->rx_repeats, 0);
 	end();
 }
 

@@ -72,7 +72,7 @@ static void end(void)
 {
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
-	cr_assert_eq(p.end[0].ep->stats.rx_bad + p.end[1].ep->stats.rx_bad, 0);
+	cr_assert_eq(p.end[0].ep->stats->rx_bad + p.end[1].ep->stats->rx_bad, 0);
 	cr_assert(util_list_is_empty(&p.end[0].ep->piggybacking));
 	cr_assert(util_list_is_empty(&p.end[1].ep->piggybacking));
 	erpc_pair_fini(&p);
@@ -217,7 +217,7 @@ Test(erpc_piggyback, numbers_wrap)
 		s->send.seq = s->send.seq_done = s->ack.seq = s->order.next = UINT32_MAX - 39;
 	}
 	ping_pong(80);
-	cr_assert_gt(p.end[0].ep->stats.piggybacks, 60);
+	cr_assert_gt(p.end[0].ep->stats->piggybacks, 60);
 	end();
 }
 
@@ -249,7 +249,7 @@ Test(erpc_piggyback, an_old_ack_changes_nothing)
 	erpc_pair_settle(&p);
 	forge_ack(p.end[0].s->send.seq_done - 5);
 	cr_assert_eq(p.end[0].down, 0);
-	cr_assert_eq(p.end[0].ep->stats.rx_bad, 0);
+	cr_assert_eq(p.end[0].ep->stats->rx_bad, 0);
 	erpc_pair_fini(&p);
 }
 
@@ -259,7 +259,7 @@ Test(erpc_piggyback, an_ack_of_an_unsent_batch_fails_the_session)
 	ping_pong(8);
 	erpc_pair_settle(&p);
 	forge_ack(p.end[0].s->send.seq + 1);
-	cr_assert_eq(p.end[0].ep->stats.rx_bad, 1);
+	cr_assert_eq(p.end[0].ep->stats->rx_bad, 1);
 	cr_assert_neq(p.end[0].s->err, 0);
 	erpc_pair_fini(&p);
 
@@ -270,7 +270,7 @@ Test(erpc_piggyback, an_ack_of_an_unsent_batch_fails_the_session)
 	p.end[0].s->credit.avail = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	forge_ack(p.end[0].s->send.seq);
-	cr_assert_eq(p.end[0].ep->stats.rx_bad, 1);
+	cr_assert_eq(p.end[0].ep->stats->rx_bad, 1);
 	cr_assert_neq(p.end[0].s->err, 0);
 	erpc_pair_fini(&p);
 }

@@ -26,6 +26,7 @@
 #ifndef CM_BASE_CM_H
 #define CM_BASE_CM_H
 
+#include <copyrpc/stats.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -99,30 +100,6 @@ struct cm_paths {
 	uint32_t best[CM_PATHS_MAX]; /* preference, if both ends support several */
 };
 
-/** Counters of a CM endpoint. A packet counted as bad or stale had no other effect. */
-struct cm_stats {
-	uint64_t rx_pkts;       /* packets received, on any socket */
-	uint64_t rx_malformed;  /* not a packet of the handshake */
-	uint64_t rx_bad_mac;    /* without a valid MAC */
-	uint64_t rx_bad_cookie; /* HELLO without a valid cookie */
-	uint64_t rx_stale;      /* well-formed, but not expected */
-	uint64_t rx_refused;    /* ICMP errors: port closed or unreachable */
-	uint64_t tx_reqs;       /* REQ sent, including repetitions */
-	uint64_t tx_acks;
-	uint64_t tx_naks;
-	uint64_t tx_pings;
-	uint64_t crossings;        /* attempts that met the peer's own */
-	uint64_t incoming_foreign; /* accepted streams of other users' processes, refused */
-	uint64_t rx_unproven;      /* HELLO datagrams from this host, refused: no proof of user */
-	uint64_t incoming_evicted; /* accepted streams closed before HELLO: timeout, or too many */
-	uint64_t pending_evicted;  /* pending connections ended because too many were pending */
-	uint64_t unused_refused;   /* HELLO datagrams of hosts with too many unused connections */
-	uint64_t cookies_renewed;  /* times that all cookies were made invalid (cm_ended.h) */
-	uint64_t accept_pauses;    /* pauses in accepting, without a free descriptor */
-	uint64_t conns_up;
-	uint64_t conns_down;
-};
-
 /** Settings of a node. */
 struct cm_cfg {
 	const char *job_key; /* copied; NULL or empty: no key */
@@ -159,7 +136,13 @@ uint64_t cm_ep_incarnation(const struct cm_ep *cep);
  * From now on only the peer of its connection request (msg/cm_msg.h) can connect to the endpoint.
  */
 void cm_ep_make_private(struct cm_ep *cep);
-void cm_ep_stats(struct cm_ep *cep, struct cm_stats *stats);
+/** Copies the counters. */
+void cm_ep_stats(struct cm_ep *cep, struct copyrpc_stats_handshakes *stats);
+/**
+ * Moves the counters to a row of the statistics page, which stays valid until the endpoint is
+ * closed. Without, they are in the endpoint.
+ */
+void cm_ep_count_in(struct cm_ep *cep, struct copyrpc_stats_handshakes *stats);
 /** Closes. No up-call after the return. Conns not yet put become orphans and are put later. */
 void cm_ep_close(struct cm_ep *cep);
 

@@ -54,7 +54,7 @@ static void cm_hello_refuse(struct cm_ep *cep, const struct cm_hello *hello, int
 	struct wire_cm_pkt pkt;
 
 	cm_pkt_nak(&pkt, hello->pkt.nonce, hello->pkt.src_inc, err, text);
-	cep->stats.tx_naks++;
+	cep->stats->tx_naks++;
 	cm_hello_reply(cep, hello, &pkt);
 }
 
@@ -64,7 +64,7 @@ static void cm_hello_cross(struct cm_ep *cep, const struct cm_hello *hello)
 				   .nonce = hello->pkt.nonce,
 				   .dst_inc = hello->pkt.src_inc };
 
-	cep->stats.crossings++;
+	cep->stats->crossings++;
 	cm_hello_reply(cep, hello, &pkt);
 }
 
@@ -78,7 +78,7 @@ static void cm_hello_disown(struct cm_ep *cep, const struct cm_hello *hello)
 				   .nonce = hello->pkt.nonce,
 				   .dst_inc = hello->pkt.src_inc };
 
-	cep->stats.rx_stale++;
+	cep->stats->rx_stale++;
 	cm_hello_reply(cep, hello, &pkt);
 }
 
@@ -207,7 +207,7 @@ static bool cm_hello_read(struct cm_ep *cep, struct cm_hello *hello)
 	if (pkt->dst_inc == cep->inc && pkt->src_inc != cep->inc &&
 	    hello->addr.sa.sa_family == cep->addr.sa.sa_family && cm_addr_is_peer(&hello->addr))
 		return true;
-	cep->stats.rx_stale++;
+	cep->stats->rx_stale++;
 	return false;
 }
 
@@ -222,7 +222,7 @@ static void cm_hello_refuse_unproven(struct cm_ep *cep, const struct cm_hello *h
 {
 	char text[CM_ADDR_TEXT_MAX];
 
-	cep->stats.rx_unproven++;
+	cep->stats->rx_unproven++;
 	UTIL_INFO(EP_CTRL,
 		  "refused %s: it is on this host, but did not prove its user by the local socket; "
 		  "between containers set FI_COPYRPC_JOB_KEY\n",
@@ -263,7 +263,7 @@ static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 
 	if (!cm_cookie_check(&cep->jar, &hello->addr, pkt->src_inc, pkt->nonce, util_clock_ns(),
 			     pkt->hello.cookie)) {
-		cep->stats.rx_bad_cookie++;
+		cep->stats->rx_bad_cookie++;
 		cm_hello_refuse(cep, hello, -FI_EAGAIN, "the cookie has expired");
 	} else if (hello->fd < 0 && cm_hello_has_ended(cep, hello)) {
 		cm_hello_disown(cep, hello);
@@ -275,12 +275,12 @@ static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 	} else if (cm_hello_path_failed(cep, hello)) {
 		cm_hello_refuse(cep, hello, -FI_EHOSTUNREACH, "nothing ever arrived on that path");
 	} else if (ret || pkt->features & ~CM_FEATURES || cm_hello_is_misrouted(hello)) {
-		cep->stats.rx_malformed++;
+		cep->stats->rx_malformed++;
 		cm_hello_refuse(cep, hello, -FI_EINVAL, "the HELLO is inconsistent");
 	} else if (hello->fd < 0 && cm_ep_needs_proof(cep, &hello->addr)) {
 		cm_hello_refuse_unproven(cep, hello);
 	} else if (cm_hello_exceeds_unused(cep, hello)) {
-		cep->stats.unused_refused++;
+		cep->stats->unused_refused++;
 		cm_hello_refuse(cep, hello, -FI_EAGAIN,
 				"too many connections of this host wait for their first message");
 	} else if (hello->fd < 0 && !cm_pending_make_room(cep, &hello->addr, util_clock_ns())) {
@@ -297,7 +297,7 @@ void cm_accept_on_hello(struct cm_ep *cep, const union cm_addr *from, const stru
 	struct cm_hello hello = { .fd = -1, .addr = *from, .pkt = *pkt, .msg = &no_fds };
 
 	if (pkt->src_inc == cep->inc)
-		cep->stats.rx_stale++; /* own packet, reflected */
+		cep->stats->rx_stale++; /* own packet, reflected */
 	else if (pkt->dst_inc != cep->inc)
 		cm_hello_disown(cep, &hello);
 	else
@@ -330,7 +330,7 @@ static int cm_incoming_leave(struct cm_incoming *stream)
 
 static void cm_incoming_evict(struct cm_incoming *stream)
 {
-	stream->cep->stats.incoming_evicted++;
+	stream->cep->stats->incoming_evicted++;
 	close(cm_incoming_leave(stream));
 }
 
@@ -395,7 +395,7 @@ static void cm_accept_refuse_user(struct cm_ep *cep, int fd, uid_t uid)
 	struct cm_hello hello = { .fd = fd, .msg = &msg };
 	char text[WIRE_CM_TEXT_MAX + 1];
 
-	cep->stats.incoming_foreign++;
+	cep->stats->incoming_foreign++;
 	UTIL_INFO(EP_CTRL, "refused a connection from a process of user %d\n", (int)uid);
 	if (cm_fd_recv(fd, &msg) <= 0) {
 		close(fd);
@@ -446,7 +446,7 @@ void cm_accept_on_ready(struct cm_src *src, uint32_t events)
 		if (fd == -FI_EAGAIN)
 			return;
 		if (fd < 0) {
-			cep->stats.accept_pauses++;
+			cep->stats->accept_pauses++;
 			cm_src_back_off(cep->node, src, &cep->listen_timer, &cep->listen_pause_ms,
 					fd);
 			return;

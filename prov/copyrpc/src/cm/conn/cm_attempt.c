@@ -232,7 +232,7 @@ void cm_attempt_yield(struct cm_conn *conn)
 {
 	struct cm_peer *peer = conn->peer;
 
-	conn->cep->stats.crossings++;
+	conn->cep->stats->crossings++;
 	cm_conn_down(conn, -FI_EALREADY);
 	cm_req_yield(peer);
 	cm_peer_settle(peer);

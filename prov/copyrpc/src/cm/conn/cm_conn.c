@@ -187,7 +187,7 @@ void cm_conn_refuse(struct cm_conn *conn, int err, const char *text)
 	struct wire_cm_pkt pkt;
 
 	cm_pkt_nak(&pkt, conn->nonce, conn->peer_inc, err, text);
-	conn->cep->stats.tx_naks++;
+	conn->cep->stats->tx_naks++;
 	cm_pkt_send(conn->cep, conn->src.fd, &conn->addr, &pkt, NULL);
 }
 
@@ -201,7 +201,6 @@ void cm_conn_up(struct cm_conn *conn)
 	cm_node_disarm(cep->node, &conn->timer);
 	if (conn->is_dgram)
 		cm_dgram_watch(conn);
-	cep->stats.conns_up++;
 	UTIL_INFO(EP_CTRL, "connected to %s, incarnation %016llx\n",
 		  cm_addr_print(&conn->addr, text), (unsigned long long)conn->peer_inc);
 	requested = cm_req_complete(conn->peer);
@@ -213,8 +212,6 @@ void cm_conn_up(struct cm_conn *conn)
 /* Closes the stream and timers, without notifying the peer or the engine. */
 static void cm_conn_shut(struct cm_conn *conn)
 {
-	if (conn->state == CM_CONN_UP)
-		conn->cep->stats.conns_down++;
 	cm_conn_set_state(conn, CM_CONN_DOWN);
 	cm_node_disarm(conn->cep->node, &conn->timer);
 	cm_src_close(conn->cep->node, &conn->src);
@@ -274,7 +271,7 @@ static void cm_conn_on_msg(struct cm_conn *conn, const struct cm_fd_msg *msg)
 	if (cm_pkt_open(cep, &conn->addr, msg->buf, msg->len, &pkt))
 		return;
 	if (pkt.nonce != conn->nonce || pkt.src_inc != conn->peer_inc || pkt.dst_inc != cep->inc) {
-		cep->stats.rx_stale++;
+		cep->stats->rx_stale++;
 		return;
 	}
 	switch (conn->state) {

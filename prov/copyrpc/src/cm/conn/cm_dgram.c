@@ -106,7 +106,7 @@ void cm_dgram_on_unreachable(struct cm_conn *conn, int err)
 	/* A missing route may come back within the timeout; a closed port does not. */
 	if (err != -FI_ECONNREFUSED)
 		return;
-	conn->cep->stats.rx_refused++;
+	conn->cep->stats->rx_refused++;
 	conn->refused_cnt++;
 	cm_dgram_arm(conn, conn->refused_cnt < CM_DGRAM_REFUSED_CNT
 				   ? CM_DGRAM_SUSPECT_MS * UTIL_NS_PER_MS
@@ -116,7 +116,7 @@ void cm_dgram_on_unreachable(struct cm_conn *conn, int err)
 static void cm_dgram_ping(struct cm_conn *conn)
 {
 	conn->is_suspect = false;
-	conn->cep->stats.tx_pings++;
+	conn->cep->stats->tx_pings++;
 	cm_conn_send(conn, WIRE_CM_PING);
 }
 
@@ -226,7 +226,7 @@ static void cm_dgram_reply_unknown(struct cm_ep *cep, const union cm_addr *from,
 				   .nonce = pkt->nonce,
 				   .dst_inc = pkt->src_inc };
 
-	cep->stats.rx_stale++;
+	cep->stats->rx_stale++;
 	if (pkt->type == WIRE_CM_WELCOME || pkt->type == WIRE_CM_READY || pkt->type == WIRE_CM_PING)
 		cm_udp_send(cep, &bye, from);
 }
@@ -240,7 +240,7 @@ static void cm_dgram_on_hello_sent(struct cm_conn *conn, const struct wire_cm_pk
 	case WIRE_CM_BYE:
 		cm_conn_end(conn, -FI_ECONNRESET, "the peer gave up the connection");
 		break;
-	default: conn->cep->stats.rx_stale++; break;
+	default: conn->cep->stats->rx_stale++; break;
 	}
 }
 
@@ -254,7 +254,7 @@ static void cm_dgram_on_welcome_sent(struct cm_conn *conn, const struct wire_cm_
 	case WIRE_CM_BYE:
 		cm_conn_end(conn, -FI_ECONNRESET, "the peer gave up the connection");
 		break;
-	default: conn->cep->stats.rx_stale++; break;
+	default: conn->cep->stats->rx_stale++; break;
 	}
 }
 
@@ -268,7 +268,7 @@ static void cm_dgram_on_up(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 	case WIRE_CM_WELCOME: cm_conn_send(conn, WIRE_CM_READY); break;
 	case WIRE_CM_BYE: cm_conn_end(conn, -FI_ESHUTDOWN, "the peer closed the connection"); break;
 	case WIRE_CM_BROKEN: cm_conn_end(conn, -FI_EIO, "the connection failed at the peer"); break;
-	default: conn->cep->stats.rx_stale++; break;
+	default: conn->cep->stats->rx_stale++; break;
 	}
 }
 
@@ -285,7 +285,7 @@ static void cm_dgram_on_conn_pkt(struct cm_conn *conn, const struct wire_cm_pkt 
 /** Repeats WELCOME for a repeated HELLO: the first WELCOME was lost or is on its way. */
 static void cm_dgram_on_hello_again(struct cm_conn *conn)
 {
-	conn->cep->stats.rx_stale++;
+	conn->cep->stats->rx_stale++;
 	if (conn->state == CM_CONN_WELCOME_SENT)
 		cm_udp_send_bytes(conn->cep, conn->resend, conn->resend_len, &conn->addr);
 }

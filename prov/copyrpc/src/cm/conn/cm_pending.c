@@ -87,7 +87,7 @@ bool cm_pending_make_room(struct cm_ep *cep, const union cm_addr *addr, uint64_t
 			 : CM_PENDING_OLD_MS;
 	if (now_ns < oldest->pending_ns + due_ms * UTIL_NS_PER_MS)
 		return false;
-	cep->stats.pending_evicted++;
+	cep->stats->pending_evicted++;
 	cm_conn_end(oldest, -FI_EAGAIN,
 		    "the peer did not finish the handshake while others waited");
 	return true;

@@ -29,7 +29,7 @@ static void cm_pkt_warn_key(struct cm_ep *cep, const union cm_addr *from)
 {
 	char text[CM_ADDR_TEXT_MAX];
 
-	cep->stats.rx_bad_mac++;
+	cep->stats->rx_bad_mac++;
 	if (cep->key_warned)
 		return;
 	cep->key_warned = true;
@@ -48,13 +48,13 @@ int cm_pkt_open(struct cm_ep *cep, const union cm_addr *from, const uint8_t *buf
 	int ret = wire_cm_decode(buf, len, pkt);
 	union cm_addr said;
 
-	cep->stats.rx_pkts++;
+	cep->stats->rx_pkts++;
 	if (!from && !ret && pkt->type == WIRE_CM_HELLO) {
 		cm_addr_from_wire(&pkt->hello.addr, &said);
 		from = &said;
 	}
 	if (!from || (ret && ret != -FI_ENOPROTOOPT)) {
-		cep->stats.rx_malformed++;
+		cep->stats->rx_malformed++;
 		return -FI_EINVAL;
 	}
 	if (!cm_mac_check(&cep->node->key, from, &cep->addr, buf, len)) {

@@ -60,7 +60,7 @@ static void cm_req_send(struct cm_req *req)
 	struct cm_ep *cep = req->peer->cep;
 	int ret;
 
-	cep->stats.tx_reqs++;
+	cep->stats->tx_reqs++;
 	cm_req_arm(req, cm_req_backoff_ns(req->try_cnt));
 	req->try_cnt++;
 	ret = cm_udp_send_req(cep, &req->peer->addr, req->nonce);
@@ -370,7 +370,7 @@ static bool cm_req_expects(struct cm_peer *peer, uint64_t nonce)
 void cm_req_on_ack(struct cm_peer *peer, const struct wire_cm_pkt *pkt)
 {
 	if (!cm_req_expects(peer, pkt->nonce)) {
-		peer->cep->stats.rx_stale++;
+		peer->cep->stats->rx_stale++;
 		return;
 	}
 	peer->req->refused_cnt = 0;
@@ -382,7 +382,7 @@ void cm_req_on_ack(struct cm_peer *peer, const struct wire_cm_pkt *pkt)
 void cm_req_on_nak(struct cm_peer *peer, const struct wire_cm_pkt *pkt)
 {
 	if (!cm_req_expects(peer, pkt->nonce)) {
-		peer->cep->stats.rx_stale++;
+		peer->cep->stats->rx_stale++;
 		return;
 	}
 	peer->req->refused_cnt = 0;
@@ -394,7 +394,7 @@ void cm_req_on_unreachable(struct cm_peer *peer, uint64_t nonce, int err)
 {
 	if (!cm_req_expects(peer, nonce))
 		return;
-	peer->cep->stats.rx_refused++;
+	peer->cep->stats->rx_refused++;
 	peer->req->refused_cnt++;
 	peer->req->refused_err = err;
 }

@@ -172,7 +172,7 @@ static void cm_udp_refuse(struct cm_ep *cep, const union cm_addr *from,
 	struct wire_cm_pkt pkt;
 
 	cm_pkt_nak(&pkt, req->nonce, req->src_inc, err, text);
-	cep->stats.tx_naks++;
+	cep->stats->tx_naks++;
 	cm_udp_send(cep, &pkt, from);
 }
 
@@ -187,7 +187,7 @@ static void cm_udp_send_ack(struct cm_ep *cep, const union cm_addr *from,
 	cm_cookie_make(&cep->jar, from, req->src_inc, req->nonce, util_clock_ns(), pkt.ack.cookie);
 	memcpy(pkt.ack.name, cep->name, WIRE_CM_NAME_LEN);
 	pkt.ack.paths = cep->paths.all & req->req.paths;
-	cep->stats.tx_acks++;
+	cep->stats->tx_acks++;
 	cm_udp_send(cep, &pkt, from);
 }
 
@@ -195,7 +195,7 @@ static void cm_udp_on_req(struct cm_ep *cep, const union cm_addr *from,
 			  const struct wire_cm_pkt *req)
 {
 	if (req->src_inc == cep->inc)
-		cep->stats.rx_stale++; /* own packet, reflected */
+		cep->stats->rx_stale++; /* own packet, reflected */
 	else if (req->features & WIRE_CM_FEATURES_REQUIRED & ~CM_FEATURES)
 		cm_udp_refuse(cep, from, req, -FI_ENOPROTOOPT,
 			      "unknown features; install the same copyrpc on both sides");
@@ -213,7 +213,7 @@ static void cm_udp_on_reply(struct cm_ep *cep, const union cm_addr *from,
 	struct cm_peer *peer = cm_peer_find(cep, from);
 
 	if (!peer || pkt->dst_inc != cep->inc || pkt->src_inc == cep->inc)
-		cep->stats.rx_stale++;
+		cep->stats->rx_stale++;
 	else if (pkt->type == WIRE_CM_ACK)
 		cm_req_on_ack(peer, pkt);
 	else

@@ -11,7 +11,7 @@
 static void cm_ended_renew_cookies(struct cm_ep *cep)
 {
 	cm_cookie_renew(&cep->jar);
-	cep->stats.cookies_renewed++;
+	cep->stats->cookies_renewed++;
 	if (cep->ended.ring)
 		memset(cep->ended.ring, 0, CM_ENDED_MAX * sizeof(cep->ended.ring[0]));
 }

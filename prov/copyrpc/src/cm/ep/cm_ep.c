@@ -14,10 +14,18 @@ uint64_t cm_ep_incarnation(const struct cm_ep *cep)
 	return cep->inc;
 }
 
-void cm_ep_stats(struct cm_ep *cep, struct cm_stats *stats)
+void cm_ep_stats(struct cm_ep *cep, struct copyrpc_stats_handshakes *stats)
 {
 	cm_node_lock(cep->node);
-	*stats = cep->stats;
+	*stats = *cep->stats;
+	cm_node_unlock(cep->node);
+}
+
+void cm_ep_count_in(struct cm_ep *cep, struct copyrpc_stats_handshakes *stats)
+{
+	cm_node_lock(cep->node);
+	*stats = *cep->stats;
+	cep->stats = stats;
 	cm_node_unlock(cep->node);
 }
 

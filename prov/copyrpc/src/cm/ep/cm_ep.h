@@ -66,8 +66,9 @@ struct cm_ep {
 	struct cm_connreq *connreq; /* msg/cm_msg.h; NULL: none */
 	/* For msg: a connection is up (0), or a request failed with `err`. NULL: no connreq yet. */
 	void (*on_result)(struct cm_ep *cep, int err);
-	bool key_warned; /* the user was warned that keys differ */
-	struct cm_stats stats;
+	bool key_warned;                        /* the user was warned that keys differ */
+	struct copyrpc_stats_handshakes *stats; /* own_stats until cm_ep_count_in */
+	struct copyrpc_stats_handshakes own_stats;
 };
 
 /** Lets a private endpoint connect with this peer, or with none (NULL). Lock held. */

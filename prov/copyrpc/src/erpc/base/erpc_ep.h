@@ -20,7 +20,6 @@
 #include <stdint.h>
 
 #include "dev/dgram.h"
-#include "erpc/base/erpc_stats.h"
 #include "erpc/buf/erpc_buf.h"
 #include "erpc/buf/erpc_out.h"
 #include "erpc/pace/erpc_timely.h"
@@ -77,7 +76,8 @@ struct erpc_ep {
 	struct util_list zombies;
 	struct util_list dirty, fresh, waiting, piggybacking, failing;
 	struct erpc_wheel timers; /* erpc_session.timer: sessions with packets in flight */
-	struct erpc_stats stats;
+	struct copyrpc_stats_packets *stats; /* own_stats until a session is attached */
+	struct copyrpc_stats_packets own_stats;
 	struct erpc_timely_cfg timely_cfg;
 	bool paces;
 	size_t eager_min; /* core_chan.eager_min of sessions */

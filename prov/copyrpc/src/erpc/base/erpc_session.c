@@ -26,7 +26,7 @@ void erpc_session_fail(struct erpc_session *s, int err, const char *why)
 
 void erpc_session_refuse(struct erpc_session *s, enum erpc_verdict verdict)
 {
-	struct erpc_stats *stats = &s->ep->stats;
+	struct copyrpc_stats_packets *stats = s->ep->stats;
 
 	switch (verdict) {
 	case ERPC_REPEAT: stats->rx_repeats++; break;

@@ -144,7 +144,7 @@ void erpc_expose_reply(struct erpc_session *s, uint32_t slot, const uint8_t *dat
 		rx->get_src = l->addr + (req.addr - (uintptr_t)l->addr);
 		rx->exposure_mem = l->mem;
 	} else {
-		s->ep->stats.rx_bad++;
+		s->ep->stats->rx_bad++;
 		rx->resp_type = WIRE_ERPC_REFUSED;
 		erpc_server_respond(&rx->s, 0);
 	}

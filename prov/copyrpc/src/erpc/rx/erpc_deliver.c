@@ -14,7 +14,7 @@
 
 static void erpc_deliver_bad(struct erpc_session *s, const char *why)
 {
-	s->ep->stats.rx_bad++;
+	s->ep->stats->rx_bad++;
 	erpc_session_fail(s, -FI_EIO, why);
 }
 

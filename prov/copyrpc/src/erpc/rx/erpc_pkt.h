@@ -28,16 +28,16 @@ static inline struct erpc_session *erpc_check(struct erpc_ep *ep, const struct d
 	struct erpc_session *s;
 
 	if (UTIL_UNLIKELY(!wire_erpc_get(h, in->data, in->len)))
-		return erpc_check_no_cold(&ep->stats.rx_malformed);
+		return erpc_check_no_cold(&ep->stats->rx_malformed);
 	s = __atomic_load_n(&ep->sessions[h->session], __ATOMIC_ACQUIRE);
 	if (UTIL_UNLIKELY(!s))
-		return erpc_check_no_cold(&ep->stats.rx_no_session);
+		return erpc_check_no_cold(&ep->stats->rx_no_session);
 	if (UTIL_UNLIKELY(h->tag != s->tag))
-		return erpc_check_no_cold(&ep->stats.rx_bad_token);
+		return erpc_check_no_cold(&ep->stats->rx_bad_token);
 	if (UTIL_UNLIKELY(!dev_dgram_is_from(s->ah, in)))
-		return erpc_check_no_cold(&ep->stats.rx_bad_source);
+		return erpc_check_no_cold(&ep->stats->rx_bad_source);
 	if (UTIL_UNLIKELY(s->err))
-		return erpc_check_no_cold(&ep->stats.rx_bad_state);
+		return erpc_check_no_cold(&ep->stats->rx_bad_state);
 	return s;
 }
 

@@ -36,7 +36,7 @@ static bool erpc_req_room(struct erpc_session *s, const struct wire_erpc_hdr *h,
 			  struct erpc_body **body)
 {
 	*body = erpc_body_new(s, h->msg_size);
-	s->ep->stats.rx_no_memory += !*body;
+	s->ep->stats->rx_no_memory += !*body;
 	return *body;
 }
 

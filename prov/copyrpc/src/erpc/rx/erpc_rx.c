@@ -21,11 +21,11 @@ static bool __attribute__((noinline))
 erpc_rx_save_cold(struct erpc_ep *ep, const struct dev_dgram_in *in)
 {
 	if (ep->saved_cnt == ERPC_POLL_BURST) {
-		ep->stats.rx_no_memory++;
+		ep->stats->rx_no_memory++;
 		return false;
 	}
 	ep->saved[ep->saved_cnt++] = *in;
-	ep->stats.rx_pkts--; /* counted again when erpc_rx_saved_cold processes it */
+	ep->stats->rx_pkts--; /* counted again when erpc_rx_saved_cold processes it */
 	return true;
 }
 
@@ -53,7 +53,7 @@ UTIL_INLINE void erpc_rx_burst(struct erpc_ep *ep, const struct dev_dgram_in *in
 {
 	int i;
 
-	ep->stats.rx_pkts += (unsigned)cnt;
+	ep->stats->rx_pkts += (unsigned)cnt;
 	for (i = 0; i < cnt; i++)
 		if (!erpc_rx_packet(ep, &in[i]))
 			ep->dg->ops->release(ep->dg, in[i].slot);

@@ -15,6 +15,7 @@
 #include "dev/fault/flt.h"
 #include "engine/eng_conn.h"
 #include "engine/eng_engine.h"
+#include "engine/eng_stats.h"
 #include "erpc/erpc_progress.h"
 #include "erpc/erpc_setup.h"
 #include "erpc/tx/erpc_loss.h"
@@ -252,9 +253,11 @@ int erpc_transport_attach(struct eng_conn *conn)
 	struct erpc_transport_ep *tep = s->user;
 	int ret = erpc_transport_watch(tep->transport, tep);
 
-	if (!ret)
-		erpc_session_attach(s);
-	return ret;
+	if (ret)
+		return ret;
+	erpc_ep_count_in(s->ep, eng_stats_packets(conn->eep));
+	erpc_session_attach(s);
+	return 0;
 }
 
 uint64_t erpc_transport_last_rx(const struct eng_conn *conn)

@@ -127,7 +127,7 @@ static inline void erpc_kick_first_packet(struct erpc_session *s, struct erpc_tx
 	tx->rtt_pkt = 0;
 	tx->rtt_start_ns = ep->running ? ep->now_ns : 0;
 	tx->rtt_pending = true;
-	ep->stats.tx_pkts++;
+	ep->stats->tx_pkts++;
 	erpc_out_put_first(&ep->out, s->ah, buf, len, &h, &tx->out);
 	erpc_loss_watch(s);
 }

@@ -164,7 +164,7 @@ const char *erpc_piggyback_received(struct erpc_session *s, uint32_t ack)
 			return "an acknowledgement of a batch that was not sent";
 		erpc_buf_free(&s->ep->bufs, erpc_kick_end(s, slot));
 		erpc_session_freed(s);
-		s->ep->stats.piggybacks++;
+		s->ep->stats->piggybacks++;
 		erpc_send_acked(s, tx->seq);
 	}
 	return NULL;

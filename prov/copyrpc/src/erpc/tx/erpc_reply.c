@@ -156,7 +156,7 @@ static inline void erpc_reply_send_single(struct erpc_session *s, struct erpc_bu
 	rx->resp = buf;
 	erpc_server_respond_single(&rx->s, buf->len);
 	s->last_resp_ns = s->ep->now_ns;
-	s->ep->stats.tx_pkts++;
+	s->ep->stats->tx_pkts++;
 	erpc_out_put_first(&s->ep->out, s->ah, buf, buf->len, &h, &rx->out);
 	erpc_ep_doorbell(s->ep);
 }

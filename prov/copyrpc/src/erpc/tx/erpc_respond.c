@@ -35,7 +35,7 @@ bool erpc_respond_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num
 
 	if (!erpc_out_room(out))
 		return false;
-	s->ep->stats.tx_pkts++;
+	s->ep->stats->tx_pkts++;
 	if (kind == WIRE_ERPC_CR || rx->resp_type == WIRE_ERPC_REFUSED) {
 		erpc_out_put(out, s->ah, &h, NULL, 0, NULL, NULL, NULL);
 		return true;
@@ -70,8 +70,8 @@ static void erpc_respond_cr(struct erpc_session *s, enum wire_erpc_sent said, ui
 
 	if (!erpc_out_room(&s->ep->out))
 		return;
-	s->ep->stats.tx_pkts++;
-	s->ep->stats.gaps++;
+	s->ep->stats->tx_pkts++;
+	s->ep->stats->gaps++;
 	erpc_out_put(&s->ep->out, s->ah, &h, NULL, 0, NULL, NULL, NULL);
 }
 
