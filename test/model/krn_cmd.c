@@ -29,6 +29,7 @@ static const struct command {
 	CMD(CREATE_AH, create_ah, sizeof(struct ib_uverbs_create_ah_resp)),
 	CMD(DESTROY_AH, destroy_ah, 0),
 	CMD(REG_MR, reg_mr, sizeof(struct ib_uverbs_reg_mr_resp)),
+	CMD(REREG_MR, rereg_mr, sizeof(struct ib_uverbs_rereg_mr_resp)),
 	CMD(DEREG_MR, dereg_mr, 0),
 	CMD(CREATE_COMP_CHANNEL, create_comp_channel,
 	    sizeof(struct ib_uverbs_create_comp_channel_resp)),

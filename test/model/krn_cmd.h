@@ -50,6 +50,7 @@ int krn_cmd_dealloc_pd(struct krn_cmd *cmd);
 int krn_cmd_create_ah(struct krn_cmd *cmd);
 int krn_cmd_destroy_ah(struct krn_cmd *cmd);
 int krn_cmd_reg_mr(struct krn_cmd *cmd);
+int krn_cmd_rereg_mr(struct krn_cmd *cmd);
 int krn_cmd_dereg_mr(struct krn_cmd *cmd);
 int krn_cmd_create_comp_channel(struct krn_cmd *cmd);
 int krn_cmd_create_cq(struct krn_cmd *cmd);

@@ -146,6 +146,70 @@ int krn_cmd_reg_mr(struct krn_cmd *cmd)
 	return 0;
 }
 
+#define REREG_TRANSLATION 1
+#define REREG_PD          2
+#define REREG_ACCESS      4
+
+/* Checks what the region would be afterwards, as a registration. */
+static int check_rereg(const struct krn_cmd *cmd, const struct mdl_mr *mr,
+		       const struct ib_uverbs_rereg_mr *req)
+{
+	bool moves = req->flags & REREG_TRANSLATION;
+	struct ib_uverbs_reg_mr after = {
+		.start = moves ? req->start : mr->user_addr,
+		.length = moves ? req->length : mr->length,
+		.hca_va = moves ? req->hca_va : mr->addr,
+		.pd_handle = req->flags & REREG_PD ? req->pd_handle : mr->pd,
+		.access_flags = req->flags & REREG_ACCESS ? req->access_flags : mr->access,
+	};
+
+	if (!req->flags || req->flags & ~(uint32_t)(REREG_TRANSLATION | REREG_PD | REREG_ACCESS))
+		return -EINVAL;
+	return check_reg(cmd, &after);
+}
+
+/* Moves a region. It covers nothing while its addresses change. */
+static int move(struct mdl_mr *mr, const struct ib_uverbs_rereg_mr *req)
+{
+	int err = pin(req->start, req->length);
+
+	if (err)
+		return err;
+	krn_object_unpin(mr->user_addr, mr->length);
+	__atomic_store_n(&mr->length, 0, __ATOMIC_RELEASE);
+	mr->addr = req->hca_va;
+	mr->user_addr = req->start;
+	__atomic_store_n(&mr->length, req->length, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* The keys stay: programs do not post what uses a region while they change it. */
+int krn_cmd_rereg_mr(struct krn_cmd *cmd)
+{
+	const struct ib_uverbs_rereg_mr *req = cmd->core;
+	struct mdl_mr *mr = krn_object_own(MDL_TABLE_MR, cmd->ctx_index, req->mr_handle);
+	struct ib_uverbs_rereg_mr_resp resp;
+	int err;
+
+	if (!mr)
+		return -EINVAL;
+	err = check_rereg(cmd, mr, req);
+	if (!err && req->flags & REREG_TRANSLATION)
+		err = move(mr, req);
+	if (err)
+		return err;
+	if (req->flags & REREG_PD) {
+		krn_object_pd_ref(mr->pd, -1);
+		krn_object_pd_ref(req->pd_handle, 1);
+		mr->pd = req->pd_handle;
+	}
+	if (req->flags & REREG_ACCESS)
+		mr->access = req->access_flags;
+	resp = (struct ib_uverbs_rereg_mr_resp){ .lkey = mr->key, .rkey = mr->key };
+	krn_cmd_reply(cmd, &resp, sizeof(resp), NULL, 0);
+	return 0;
+}
+
 int krn_cmd_dereg_mr(struct krn_cmd *cmd)
 {
 	const struct ib_uverbs_dereg_mr *req = cmd->core;

@@ -44,6 +44,80 @@ Test(krn_cmd, memory_that_is_not_there_is_not_registered)
 	cr_expect_eq(reg_mr(ctx, pd + 1, at, 16, 0, &resp), -EINVAL, "another PD");
 }
 
+static ssize_t rereg_mr(uint32_t ctx, struct ib_uverbs_rereg_mr req,
+			struct ib_uverbs_rereg_mr_resp *resp)
+{
+	return border_command(ctx, IB_USER_VERBS_CMD_REREG_MR, &req, sizeof(req), NULL, 0, resp,
+			      sizeof(*resp));
+}
+
+Test(krn_cmd, a_region_changes_its_domain_rights_and_place_and_keeps_its_keys)
+{
+	uint32_t ctx = border_open(), pd = border_pd(ctx), other = border_pd(ctx);
+	struct ib_uverbs_dealloc_pd dealloc = { .pd_handle = pd };
+	struct ib_uverbs_reg_mr_resp resp;
+	struct ib_uverbs_rereg_mr_resp again;
+	char *at = border_pages(2);
+	struct mdl_mr *mr;
+
+	cr_assert_gt(reg_mr(ctx, pd, at, MDL_PAGE, MDL_ACCESS_LOCAL_WRITE, &resp), 0);
+	mr = mdl_mr_find(resp.lkey);
+	cr_expect_gt(rereg_mr(ctx,
+			      (struct ib_uverbs_rereg_mr){
+				      .mr_handle = resp.mr_handle, .flags = 2, .pd_handle = other },
+			      &again),
+		     0);
+	cr_expect_eq(again.lkey, resp.lkey);
+	cr_expect_eq(again.rkey, resp.rkey);
+	cr_expect_eq(mr->pd, other);
+	cr_expect_eq(mr->access, MDL_ACCESS_LOCAL_WRITE);
+	cr_expect_gt(border_command(ctx, IB_USER_VERBS_CMD_DEALLOC_PD, &dealloc, sizeof(dealloc),
+				    NULL, 0, NULL, 0),
+		     0, "the old domain has no user any more");
+	cr_expect_gt(rereg_mr(ctx,
+			      (struct ib_uverbs_rereg_mr){ .mr_handle = resp.mr_handle,
+							   .flags = 1 | 4,
+							   .start = (uintptr_t)at + MDL_PAGE,
+							   .hca_va = 0x7000,
+							   .length = 100,
+							   .access_flags = 0 },
+			      &again),
+		     0);
+	cr_expect_eq(mr->user_addr, (uintptr_t)at + MDL_PAGE);
+	cr_expect_eq(mr->addr, 0x7000);
+	cr_expect_eq(mr->length, 100);
+	cr_expect_eq(mr->access, 0);
+}
+
+Test(krn_cmd, a_region_is_not_changed_to_what_could_not_be_registered)
+{
+	uint32_t ctx = border_open(), pd = border_pd(ctx);
+	struct ib_uverbs_reg_mr_resp resp;
+	struct ib_uverbs_rereg_mr_resp again;
+	char *at = border_pages(1);
+	struct ib_uverbs_rereg_mr req;
+	struct mdl_mr *mr;
+
+	cr_assert_gt(reg_mr(ctx, pd, at, MDL_PAGE, 0, &resp), 0);
+	mr = mdl_mr_find(resp.lkey);
+	req = (struct ib_uverbs_rereg_mr){ .mr_handle = resp.mr_handle };
+	cr_expect_eq(rereg_mr(ctx, req, &again), -EINVAL, "no change");
+	req.flags = 8;
+	cr_expect_eq(rereg_mr(ctx, req, &again), -EINVAL, "an unknown one");
+	req.flags = 2;
+	cr_expect_eq(rereg_mr(ctx, req, &again), -EINVAL, "no such domain");
+	req.flags = 4;
+	req.access_flags = MDL_ACCESS_REMOTE_WRITE;
+	cr_expect_eq(rereg_mr(ctx, req, &again), -EINVAL, "remote write needs local write");
+	munmap(at, MDL_PAGE);
+	req.flags = 1;
+	req.start = req.hca_va = (uintptr_t)at;
+	req.length = 8;
+	cr_expect_eq(rereg_mr(ctx, req, &again), -EFAULT, "memory that is not there");
+	cr_expect_eq(mr->length, MDL_PAGE);
+	cr_expect_eq(mr->pd, pd);
+}
+
 Test(krn_cmd, commands_of_wrong_length_or_number_are_refused)
 {
 	uint32_t ctx = border_open();
