@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * What the device model does not have, it refuses as a device does that lacks it: with an error, not
- * with an end of the program. Memory windows, XRC, tag matching, DC, on-demand paging, flows, raw
+ * with an end of the program. Memory windows, XRC, tag matching, on-demand paging, flows, raw
  * packets, multicast.
  */
 #include <errno.h>
@@ -40,18 +40,15 @@ static void refuse_queues(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv
 					.qp_type = IBV_QPT_RAW_PACKET };
 	struct ibv_qp_init_attr_ex dc = { .send_cq = cq,
 					  .recv_cq = cq,
-					  .cap = { .max_send_wr = 4, .max_send_sge = 1 },
 					  .qp_type = IBV_QPT_DRIVER,
 					  .comp_mask = IBV_QP_INIT_ATTR_PD,
 					  .pd = pd };
-	struct mlx5dv_qp_init_attr dci = { .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
-					   .dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCI } };
+	struct mlx5dv_qp_init_attr dct = { .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+					   .dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCT } };
 
 	refused("an SRQ with tag matching", ibv_create_srq_ex(ctx, &tm));
 	refused("a queue pair for raw packets", ibv_create_qp(pd, &raw));
-	refused("a DC initiator", mlx5dv_create_qp(ctx, &dc, &dci));
-	dci.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCT;
-	refused("a DC target", mlx5dv_create_qp(ctx, &dc, &dci));
+	refused("a DC target without an SRQ", mlx5dv_create_qp(ctx, &dc, &dct));
 }
 
 static void refuse_memory(struct ibv_context *ctx, struct ibv_pd *pd)

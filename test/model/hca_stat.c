@@ -23,6 +23,17 @@ static void put_counters(const struct mdl_count *row)
 	putchar('\n');
 }
 
+static const char *type_name(uint32_t type)
+{
+	switch (type) {
+	case MDL_QPT_RC: return "rc";
+	case MDL_QPT_UC: return "uc";
+	case MDL_QPT_DCI: return "dci";
+	case MDL_QPT_DCT: return "dct";
+	default: return "ud";
+	}
+}
+
 static void put_qps(const struct mdl_segment *seg)
 {
 	static const char *const states[] = {
@@ -35,10 +46,7 @@ static void put_qps(const struct mdl_segment *seg)
 		if (!qp->number)
 			continue;
 		printf("qp=0x%06x pid=%d type=%s state=%s dest=0x%06x", qp->number,
-		       seg->proc[qp->proc].pid,
-		       qp->type == MDL_QPT_RC   ? "rc"
-		       : qp->type == MDL_QPT_UC ? "uc"
-						: "ud",
+		       seg->proc[qp->proc].pid, type_name(qp->type),
 		       qp->state <= MDL_QPS_ERR ? states[qp->state] : "?", qp->dest_qpn);
 		put_counters(&qp->count);
 	}

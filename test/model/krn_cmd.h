@@ -33,6 +33,9 @@ struct krn_cmd {
 /* Executes write(). Returns size or -errno. */
 ssize_t krn_cmd_write(uint32_t ctx, const void *from, size_t size);
 
+/* Executes ioctl(), `arg` being its argument. Returns 0 or -errno; -ENOTTY: no such command. */
+int krn_cmd_ioctl(uint32_t ctx, void *arg);
+
 /* Copies the driver's data to a struct of that size and fills the rest with zeros. */
 void krn_cmd_driver(const struct krn_cmd *cmd, void *to, size_t size);
 /*

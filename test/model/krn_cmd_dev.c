@@ -110,7 +110,10 @@ int krn_cmd_query_device(struct krn_cmd *cmd)
 				   .supported_format = MLX5_IB_CQE_RES_FORMAT_HASH |
 						       MLX5_IB_CQE_RES_FORMAT_CSUM },
 		.flags = MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_COMP |
-			 MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD,
+			 MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD |
+			 MLX5_IB_QUERY_DEV_RESP_FLAGS_SCAT2CQE_DCT,
+		.dci_streams_caps = { .max_log_num_concurent = MDL_LOG_STREAMS_MAX,
+				      .max_log_num_errored = MDL_LOG_ERRORED_MAX },
 	};
 
 	fill_base(&resp.base);

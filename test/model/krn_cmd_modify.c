@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * State machine of queue pairs: the transitions, the attributes that each needs, and the
- * attributes' values. After the table of the InfiniBand specification, 10.3.1 and 11.2.5.
+ * attributes' values. After the table of the InfiniBand specification, 10.3.1 and 11.2.5; for DC
+ * initiators and targets after the kernel's driver, which permits no other attributes than these.
  */
 #include "model/krn_cmd.h"
 #include "model/krn_object.h"
@@ -9,6 +10,7 @@
 
 #include <errno.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
 #include <string.h>
 
 enum {
@@ -55,8 +57,49 @@ static const struct transition {
 	{ MDL_QPS_SQE, MDL_QPS_RTS, { 0, 0, 0 } },
 };
 
+/* Attributes that a transition of DC needs, and those that it permits besides. */
+static const struct dc_transition {
+	uint32_t type;
+	uint8_t from, to;
+	uint32_t needed, permitted;
+} dc_transitions[] = {
+	{ MDL_QPT_DCT, MDL_QPS_RESET, MDL_QPS_INIT, A_PKEY | A_PORT | A_ACCESS, 0 },
+	{ MDL_QPT_DCT, MDL_QPS_INIT, MDL_QPS_RTR, A_AV | A_MTU | A_MIN_RNR, 0 },
+	{ MDL_QPT_DCI, MDL_QPS_RESET, MDL_QPS_INIT, A_PKEY | A_PORT, 0 },
+	{ MDL_QPT_DCI, MDL_QPS_INIT, MDL_QPS_INIT, 0, A_PKEY | A_PORT },
+	{ MDL_QPT_DCI, MDL_QPS_INIT, MDL_QPS_RTR, A_MTU, A_PKEY | A_AV },
+	{ MDL_QPT_DCI, MDL_QPS_RTR, MDL_QPS_RTS,
+	  A_TIMEOUT | A_RETRY | A_RNR_RETRY | A_SQ_PSN | A_RD_ATOMIC, A_MIN_RNR },
+	{ MDL_QPT_DCI, MDL_QPS_RTS, MDL_QPS_RTS, 0, A_MIN_RNR },
+};
+
+static int check_dc_transition(const struct mdl_qp *qp, uint32_t to, uint32_t mask)
+{
+	mask &= ~(uint32_t)A_STATE;
+	if (qp->type == MDL_QPT_DCI &&
+	    (to == MDL_QPS_RESET || (to == MDL_QPS_ERR && qp->state != MDL_QPS_RESET)))
+		return mask ? -EINVAL : 0;
+	for (size_t i = 0; i < sizeof(dc_transitions) / sizeof(dc_transitions[0]); i++) {
+		const struct dc_transition *row = &dc_transitions[i];
+
+		if (row->type == qp->type && row->from == qp->state && row->to == to)
+			return (mask & row->needed) != row->needed ||
+					       mask & ~(row->needed | row->permitted)
+				       ? -EINVAL
+				       : 0;
+	}
+	return -EINVAL;
+}
+
+static bool is_dc(const struct mdl_qp *qp)
+{
+	return qp->type == MDL_QPT_DCI || qp->type == MDL_QPT_DCT;
+}
+
 static int check_transition(const struct mdl_qp *qp, uint32_t to, uint32_t mask)
 {
+	if (is_dc(qp))
+		return check_dc_transition(qp, to, mask);
 	if (to == MDL_QPS_RESET || to == MDL_QPS_ERR)
 		return 0;
 	for (size_t i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
@@ -156,6 +199,8 @@ static int modify(struct mdl_qp *qp, const struct ib_uverbs_modify_qp *req, uint
 	int err;
 
 	*to = req->attr_mask & A_STATE ? req->qp_state : from;
+	if (qp->type == MDL_QPT_DCT && !(req->attr_mask & A_STATE))
+		return -EINVAL;
 	err = check_values(req);
 	if (!err && req->attr_mask & A_STATE)
 		err = check_transition(qp, *to, req->attr_mask);
@@ -167,15 +212,26 @@ static int modify(struct mdl_qp *qp, const struct ib_uverbs_modify_qp *req, uint
 	return 0;
 }
 
+/* Returns true unless this makes a DCT ready and the driver's response cannot carry its number. */
+static bool has_room_for_number(const struct krn_cmd *cmd, const struct mdl_qp *qp)
+{
+	const struct ib_uverbs_modify_qp *req = cmd->core;
+	size_t least = offsetof(struct mlx5_ib_modify_qp_resp, dctn) + sizeof(uint32_t);
+
+	return qp->type != MDL_QPT_DCT || req->qp_state != MDL_QPS_RTR ||
+	       cmd->drv_resp_len >= least;
+}
+
 int krn_cmd_modify_qp(struct krn_cmd *cmd)
 {
 	const struct ib_uverbs_modify_qp *req = cmd->core; /* first member of the extended struct */
 	struct mdl_qp *qp = krn_object_own(MDL_TABLE_QP, cmd->ctx_index, req->qp_handle);
 	struct ib_uverbs_ex_modify_qp_resp resp = { .response_length = sizeof(resp) };
+	struct mlx5_ib_modify_qp_resp drv = { .response_length = sizeof(drv) };
 	uint32_t to;
 	int err;
 
-	if (!qp)
+	if (!qp || !has_room_for_number(cmd, qp))
 		return -EINVAL;
 	mdl_lock(&qp->sq_lock);
 	mdl_lock(&qp->rq_lock);
@@ -185,8 +241,18 @@ int krn_cmd_modify_qp(struct krn_cmd *cmd)
 	if (err)
 		return err;
 	nic_qp_modified(qp);
-	krn_cmd_reply(cmd, &resp, sizeof(resp), NULL, 0);
+	if (qp->type == MDL_QPT_DCT && to == MDL_QPS_RTR)
+		drv.dctn = qp->number;
+	krn_cmd_reply(cmd, &resp, sizeof(resp), &drv, sizeof(drv));
 	return 0;
+}
+
+/* Returns false where the kernel refuses to query a DCT: before it is ready, other attributes. */
+static bool may_query(const struct mdl_qp *qp, uint32_t mask)
+{
+	const uint32_t known = A_STATE | A_ACCESS | A_PKEY | A_AV | A_MTU | A_MIN_RNR;
+
+	return qp->type != MDL_QPT_DCT || (qp->state == MDL_QPS_RTR && !(mask & ~known));
 }
 
 int krn_cmd_query_qp(struct krn_cmd *cmd)
@@ -195,7 +261,7 @@ int krn_cmd_query_qp(struct krn_cmd *cmd)
 	const struct mdl_qp *qp = krn_object_own(MDL_TABLE_QP, cmd->ctx_index, req->qp_handle);
 	struct ib_uverbs_query_qp_resp resp = { 0 };
 
-	if (!qp)
+	if (!qp || !may_query(qp, req->attr_mask))
 		return -EINVAL;
 	give_path(&resp.dest, &qp->path);
 	give_path(&resp.alt_dest, &qp->alt_path);

@@ -2,8 +2,9 @@
 /*
  * Creation and destruction of queue pairs.
  *
- * libmlx5 lays out the buffer: the receive queue first, the send queue right behind it. DC
- * initiators and targets, XRC and raw packets are not implemented.
+ * libmlx5 lays out the buffer: the receive queue first, the send queue right behind it. A DC target
+ * has neither, nor a doorbell record; its number is reported when it becomes ready to receive. XRC
+ * and raw packets are not implemented.
  */
 #include "model/krn_cmd.h"
 #include "model/krn_object.h"
@@ -49,6 +50,24 @@ static void take_create(const struct krn_cmd *cmd, struct create *create)
 	};
 }
 
+/* Returns the model's type of a queue pair, or 0. */
+static uint32_t type_of(const struct create *create)
+{
+	const uint32_t both = MLX5_QP_FLAG_TYPE_DCI | MLX5_QP_FLAG_TYPE_DCT;
+	uint32_t dc = create->drv.flags & both;
+
+	switch (create->core.qp_type) {
+	case MDL_QPT_RC:
+	case MDL_QPT_UC:
+	case MDL_QPT_UD: return dc ? 0 : create->core.qp_type;
+	case MDL_QPT_DRIVER:
+		return dc == MLX5_QP_FLAG_TYPE_DCI   ? MDL_QPT_DCI
+		       : dc == MLX5_QP_FLAG_TYPE_DCT ? MDL_QPT_DCT
+						     : 0;
+	default: return 0;
+	}
+}
+
 static bool power_of_two(uint32_t count)
 {
 	return !(count & (count - 1));
@@ -64,18 +83,51 @@ static int check_queues(const struct mlx5_ib_create_qp *drv)
 	return drv->db_addr % 8 || drv->buf_addr % 64 ? -EINVAL : 0;
 }
 
-static int check_create(const struct krn_cmd *cmd, const struct create *create)
+/* A DCT receives from an SRQ only, and sends nothing. */
+static int check_dct(const struct krn_cmd *cmd, const struct create *create)
 {
+	const uint32_t flags = MLX5_QP_FLAG_TYPE_DCT | MLX5_QP_FLAG_SCATTER_CQE;
 	const struct ib_uverbs_ex_create_qp *core = &create->core;
 	uint32_t ctx = cmd->ctx_index;
 
-	if (core->qp_type != MDL_QPT_RC && core->qp_type != MDL_QPT_UC &&
-	    core->qp_type != MDL_QPT_UD)
+	if (create->drv.flags & ~flags || !core->is_srq ||
+	    !krn_object_own(MDL_TABLE_PD, ctx, core->pd_handle) ||
+	    !krn_object_own(MDL_TABLE_CQ, ctx, core->recv_cq_handle) ||
+	    !krn_object_own(MDL_TABLE_SRQ, ctx, core->srq_handle))
+		return -EINVAL;
+	return 0;
+}
+
+/* A DCI receives nothing. */
+static int check_dci(const struct create *create)
+{
+	const struct mlx5_ib_create_qp *drv = &create->drv;
+
+	if (create->core.max_recv_wr || create->core.max_recv_sge || drv->rq_wqe_count)
+		return -EINVAL;
+	if (!(drv->flags & MLX5_QP_FLAG_DCI_STREAM))
+		return 0;
+	return drv->dci_streams.log_num_concurent > MDL_LOG_STREAMS_MAX ||
+			       drv->dci_streams.log_num_errored > MDL_LOG_ERRORED_MAX
+		       ? -EINVAL
+		       : 0;
+}
+
+static int check_create(const struct krn_cmd *cmd, const struct create *create)
+{
+	const struct ib_uverbs_ex_create_qp *core = &create->core;
+	uint32_t ctx = cmd->ctx_index, type = type_of(create);
+
+	if (!type)
 		return -EOPNOTSUPP;
 	if (core->comp_mask || core->source_qpn ||
 	    create->drv.flags & (MLX5_QP_FLAG_SIGNATURE | MLX5_QP_FLAG_UAR_PAGE_INDEX |
 				 MLX5_QP_FLAG_BFREG_INDEX))
 		return -EOPNOTSUPP;
+	if (type == MDL_QPT_DCT)
+		return check_dct(cmd, create);
+	if (type == MDL_QPT_DCI && check_dci(create))
+		return -EINVAL;
 	if (!krn_object_own(MDL_TABLE_PD, ctx, core->pd_handle) ||
 	    !krn_object_own(MDL_TABLE_CQ, ctx, core->send_cq_handle) ||
 	    !krn_object_own(MDL_TABLE_CQ, ctx, core->recv_cq_handle) ||
@@ -101,6 +153,12 @@ static int share_qp(struct mdl_qp *qp, const struct mlx5_ib_create_qp *drv)
 	return err;
 }
 
+static void unshare_qp(const struct mdl_qp *qp)
+{
+	krn_unshare(qp->user_buf, qp->user_len);
+	krn_unshare(qp->user_dbrec, qp->user_dbrec ? 8 : 0);
+}
+
 static void fill_limits(struct mdl_qp *qp, const struct ib_uverbs_ex_create_qp *core)
 {
 	qp->max_inline = core->max_inline_data;
@@ -110,29 +168,44 @@ static void fill_limits(struct mdl_qp *qp, const struct ib_uverbs_ex_create_qp *
 	qp->max_recv_sge = core->max_recv_sge;
 }
 
+/* Fills in a DCT. No attribute limits the READs and atomic operations that it executes. */
+static void fill_dct(struct mdl_qp *qp, const struct mlx5_ib_create_qp *drv)
+{
+	qp->send_cq = 0;
+	qp->dc_key = drv->access_key;
+	qp->max_dest_rd_atomic = 16;
+}
+
 static int fill_qp(struct krn_cmd *cmd, struct mdl_qp *qp, const struct create *create)
 {
 	const struct ib_uverbs_ex_create_qp *core = &create->core;
 	const struct mlx5_ib_create_qp *drv = &create->drv;
 
 	qp->node = mdl_self.proc->node;
-	qp->type = core->qp_type;
+	qp->type = type_of(create);
 	qp->state = MDL_QPS_RESET;
 	qp->pd = core->pd_handle;
 	qp->send_cq = core->send_cq_handle;
 	qp->recv_cq = core->recv_cq_handle;
-	qp->srq = core->is_srq ? core->srq_handle : 0;
+	qp->srq = core->is_srq && qp->type != MDL_QPT_DCI ? core->srq_handle : 0;
 	qp->uidx = drv->uidx;
 	qp->cookie = core->user_handle;
 	qp->async_chan = cmd->ctx->async_chan;
 	qp->flags = drv->flags;
 	qp->create_flags = core->create_flags;
 	fill_limits(qp, core);
+	mdl_lock_init(&qp->sq_lock);
+	mdl_lock_init(&qp->rq_lock);
+	if (qp->type == MDL_QPT_DCT) {
+		fill_dct(qp, drv);
+		return 0;
+	}
 	qp->rq_cnt = qp->srq ? 0 : drv->rq_wqe_count;
 	qp->rq_shift = drv->rq_wqe_shift;
 	qp->sq_cnt = drv->sq_wqe_count;
-	mdl_lock_init(&qp->sq_lock);
-	mdl_lock_init(&qp->rq_lock);
+	qp->has_streams = qp->type == MDL_QPT_DCI && drv->flags & MLX5_QP_FLAG_DCI_STREAM;
+	qp->log_streams = drv->dci_streams.log_num_concurent;
+	qp->log_errored = drv->dci_streams.log_num_errored;
 	return share_qp(qp, drv);
 }
 
@@ -149,7 +222,8 @@ static void reply(const struct krn_cmd *cmd, const struct mdl_qp *qp, uint32_t b
 	struct ib_uverbs_ex_create_qp_resp resp = { .response_length = sizeof(resp) };
 	struct mlx5_ib_create_qp_resp drv = { .bfreg_index = bfreg };
 
-	resp.base.qp_handle = resp.base.qpn = qp->number;
+	resp.base.qp_handle = qp->number;
+	resp.base.qpn = qp->type == MDL_QPT_DCT ? 0 : qp->number;
 	resp.base.max_send_wr = qp->max_send_wr;
 	resp.base.max_recv_wr = qp->max_recv_wr;
 	resp.base.max_send_sge = qp->max_send_sge;
@@ -163,7 +237,7 @@ int krn_cmd_create_qp(struct krn_cmd *cmd)
 {
 	struct create create;
 	struct mdl_qp *qp;
-	uint32_t number, bfreg;
+	uint32_t number, bfreg = 0;
 	int err;
 
 	take_create(cmd, &create);
@@ -178,9 +252,15 @@ int krn_cmd_create_qp(struct krn_cmd *cmd)
 		mdl_table_release(qp);
 		return err;
 	}
-	bfreg = krn_ctx_bfreg_take(cmd->ctx, &qp->uar_page, &qp->uar_off);
+	err = nic_qp_create(qp);
+	if (err) {
+		unshare_qp(qp);
+		mdl_table_release(qp);
+		return err;
+	}
+	if (qp->type != MDL_QPT_DCT)
+		bfreg = krn_ctx_bfreg_take(cmd->ctx, &qp->uar_page, &qp->uar_off);
 	take_refs(qp);
-	nic_qp_create(qp);
 	mdl_table_publish(qp, number);
 	reply(cmd, qp, bfreg);
 	return 0;

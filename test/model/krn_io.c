@@ -3,8 +3,8 @@
  * C library functions with a descriptor argument, for descriptors of the model. Also refuses the
  * netlink socket, so that libibverbs reads sysfs.
  *
- * ioctl() needs no replacement: a memfd returns ENOTTY to RDMA_VERBS_IOCTL, which makes libibverbs
- * use write() for everything.
+ * Of RDMA_VERBS_IOCTL only what has no form for write() is executed; anything else is ENOTTY, which
+ * makes libibverbs use write() for everything.
  */
 #include "model/krn_chan.h"
 #include "model/krn_cm.h"
@@ -16,7 +16,10 @@
 #include "model/mdl_raw.h"
 
 #include <errno.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <stdarg.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 
@@ -60,6 +63,20 @@ ssize_t __read_chk(int fd, void *to, size_t size, size_t room)
 	if (size > room)
 		abort();
 	return read(fd, to, size);
+}
+
+EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+	const struct krn_fd *entry = krn_fd_get(fd);
+	va_list args;
+	void *arg;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (entry && entry->kind == KRN_FD_UVERBS && request == RDMA_VERBS_IOCTL)
+		return (int)as_errno(krn_cmd_ioctl(entry->index, arg));
+	return krn_real()->ioctl(fd, request, arg);
 }
 
 EXPORT int close(int fd)

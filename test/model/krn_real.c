@@ -40,6 +40,7 @@ static void find_all(void)
 	FIND(read);
 	FIND(write);
 	FIND(close);
+	FIND(ioctl);
 	FIND(socket);
 	FIND(sigaction);
 	FIND(signal);

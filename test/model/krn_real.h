@@ -32,6 +32,7 @@ struct krn_real {
 	ssize_t (*read)(int, void *, size_t);
 	ssize_t (*write)(int, const void *, size_t);
 	int (*close)(int);
+	int (*ioctl)(int, unsigned long, ...);
 	int (*socket)(int, int, int);
 	int (*sigaction)(int, const void *, void *);
 	void (*(*signal)(int, void (*)(int)))(int);

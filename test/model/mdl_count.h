@@ -44,12 +44,15 @@
 	X(PACKETS_IN, "packets_in")                                                                \
 	X(WIRE_BYTES_OUT, "wire_bytes_out") /* bytes of packets with headers and ICRC */           \
 	X(WIRE_BYTES_IN, "wire_bytes_in")                                                          \
-	X(ACKS_OUT, "acks_out") /* acknowledge packets of responders */                            \
-	X(RNR_NAKS, "rnr_naks") /* messages that found no receive WQE at the responder */          \
-	X(DROPPED, "dropped")   /* UD or UC packets that no QP received */                         \
-	X(FAULTS, "faults")     /* injected by a fault plan */                                     \
-	X(TRAPS, "traps")       /* signals taken in trap mode */                                   \
-	X(SCANS, "scans")       /* rounds of the polling thread that found work */
+	X(ACKS_OUT, "acks_out")       /* acknowledge packets of responders */                      \
+	X(RNR_NAKS, "rnr_naks")       /* messages that found no receive WQE at the responder */    \
+	X(DROPPED, "dropped")         /* UD or UC packets that no QP received */                   \
+	X(DC_CONNECTS, "dc_connects") /* connect packets of DCIs, among packets_out */             \
+	X(DC_DISCONNECTS, "dc_disconnects")       /* disconnect packets of DCIs, likewise */       \
+	X(DC_KEY_VIOLATIONS, "dc_key_violations") /* messages with a wrong key at a DCT */         \
+	X(FAULTS, "faults")                       /* injected by a fault plan */                   \
+	X(TRAPS, "traps")                         /* signals taken in trap mode */                 \
+	X(SCANS, "scans")                         /* rounds of the polling thread that found work */
 
 enum mdl_count_id {
 #define MDL_COUNT_ENUM(id, name) MDL_CNT_##id,

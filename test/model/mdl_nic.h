@@ -58,10 +58,16 @@ void nic_qp_modified(struct mdl_qp *qp);
  */
 void nic_qp_destroy(struct mdl_qp *qp);
 /*
- * Initialise the NIC's part of an object. The border has zeroed it and filled it in and has not
- * published it yet.
+ * Forgets the error of a stream of a DCI, whose WQEs are executed again. Returns 0, or -EINVAL if
+ * that stream is not in error.
  */
-void nic_qp_create(struct mdl_qp *qp);
+int nic_stream_reset(struct mdl_qp *qp, uint16_t stream);
+/*
+ * Initialise the NIC's part of an object. The border has zeroed it and filled it in and has not
+ * published it yet. nic_qp_create() returns 0, or -ENOMEM if the process has too many DCIs with
+ * streams.
+ */
+int nic_qp_create(struct mdl_qp *qp);
 void nic_cq_create(struct mdl_cq *cq);
 void nic_srq_create(struct mdl_srq *srq);
 /*

@@ -39,6 +39,10 @@
 #define MDL_CM_MAX    4096 /* connection manager identifiers, and their events */
 #define MDL_UAR_PAGES 8    /* UAR pages of one context */
 
+/* Limits of a DCI's streams, as powers of two. */
+#define MDL_LOG_STREAMS_MAX 5
+#define MDL_LOG_ERRORED_MAX 5
+
 enum mdl_link { MDL_LINK_IB, MDL_LINK_ROCE };
 
 enum mdl_mode {
@@ -205,6 +209,9 @@ enum mdl_qp_type { /* values of ibv_qp_type */
 		   MDL_QPT_UC = 3,
 		   MDL_QPT_UD = 4,
 		   MDL_QPT_DRIVER = 0xff,
+		   /* the two kinds of a driver's queue pair, by flags of CREATE_QP */
+		   MDL_QPT_DCI = 0x101,
+		   MDL_QPT_DCT = 0x102,
 };
 
 enum mdl_qp_state { /* values of ibv_qp_state */
@@ -252,6 +259,11 @@ struct mdl_qp {
 	uint64_t user_dbrec;         /* doorbell record in the owner */
 	uint32_t create_flags;
 	uint32_t max_inline, max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
+	uint64_t dc_key;     /* DCT: access key that its initiators present */
+	uint8_t has_streams; /* DCI: created with streams */
+	uint8_t log_streams; /* log2 of the channels that work side by side */
+	uint8_t log_errored; /* log2 of the streams in error that put the DCI into error */
+	uint8_t pad_;
 
 	uint64_t rq;       /* seg offset of receive WQE 0 */
 	uint32_t rq_cnt;   /* WQEs, power of two, 0: none */
@@ -278,9 +290,10 @@ struct mdl_qp {
 	struct mdl_lock rq_lock; /* lock of the responder's side */
 	struct mdl_count count;
 
-	uint32_t nic_sq_ci; /* blocks executed since creation; 16 bits matter */
-	uint32_t nic_sq_pi; /* blocks shown by doorbell records */
-	uint32_t nic_rq_ci; /* receive WQEs taken */
+	uint32_t nic_sq_ci;   /* blocks executed since creation; 16 bits matter */
+	uint32_t nic_sq_pi;   /* blocks shown by doorbell records */
+	uint32_t nic_rq_ci;   /* receive WQEs taken */
+	uint32_t nic_streams; /* index + 1 of a DCI's streams in its process, 0: none */
 	uint32_t
 		/* not 0: waits for its peer (RNR) or for a retry; nic_service() resumes it */
 		nic_stalled;
@@ -339,7 +352,7 @@ struct mdl_cm_event {
 };
 
 #define MDL_SEGMENT_MAGIC   0x6d646c3563617368ull
-#define MDL_SEGMENT_VERSION 5
+#define MDL_SEGMENT_VERSION 6
 
 /* Head of the segment; the tables follow, then the arena of pages. */
 struct mdl_segment {

@@ -23,6 +23,7 @@ uint32_t nic_av_decode(struct nic_av *av, const uint8_t *bytes, uint32_t len)
 	if (len < NIC_AV_BASE)
 		return 0;
 	word = nic_be32_get(bytes + 8);
+	av->dc_key = nic_be64_get(bytes);
 	av->qkey = nic_be32_get(bytes);
 	av->qpn = word & 0xffffff;
 	av->extended = word >> 31;

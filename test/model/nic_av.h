@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Address vector of a UD send WQE.
+ * Address vector of a send WQE of a UD queue pair or of a DC initiator.
  *
- *	byte	0	Q_Key
- *		8	bit 31: extended (48 bytes; otherwise 16); bits 23..0 destination QPN
+ *	byte	0	Q_Key; for DC 8 bytes of access key
+ *		8	bit 31: extended (48 bytes; otherwise 16); bits 23..0 destination QPN or
+ *			DCT number
  *		12	static rate << 4 | SL
  *		13	force loopback << 7 | source path bits
  *		14	destination LID (on RoCE: UDP source port)
@@ -25,6 +26,7 @@ enum {
 };
 
 struct nic_av {
+	uint64_t dc_key;
 	uint32_t qkey;
 	uint32_t qpn;
 	uint32_t flow_label;

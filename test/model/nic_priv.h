@@ -6,8 +6,10 @@
  *	nic_uar.c	decode and check a write to a register
  *	nic_sq.c	run a send queue until it is empty, waits or breaks
  *	nic_ahead.c	gather payload that a fence would have delayed
+ *	nic_stream.c	run the send queue of a DCI with streams
  *	nic_rc.c, nic_ud.c	execute one WQE
  *	nic_peer.c	find and lock the responder, break it
+ *	nic_dc.c	find the target of a DCI's WQE, connect to it
  *	nic_recv.c	take a receive WQE, fill it, complete it
  *	nic_mem.c	keys, bounds, copies
  *	nic_cq.c	write CQEs, raise events
@@ -32,29 +34,46 @@
 
 /* Reasons for which a QP waits: bits of mdl_qp.nic_stalled. */
 enum {
-	NIC_WAIT_RNR = 1,   /* the responder had no receive WQE */
-	NIC_WAIT_RETRY = 2, /* no reply from the responder */
-	NIC_WAIT_LATE = 4,  /* poll mode: a doorbell not processed yet */
-	NIC_WAIT_FLUSH = 8, /* in error: WQEs posted later still need flushing */
-	NIC_WAIT_UD = 16,   /* a datagram is delayed */
+	NIC_WAIT_RNR = 1,     /* the responder had no receive WQE */
+	NIC_WAIT_RETRY = 2,   /* no reply from the responder */
+	NIC_WAIT_LATE = 4,    /* poll mode: a doorbell not processed yet */
+	NIC_WAIT_FLUSH = 8,   /* in error: WQEs posted later still need flushing */
+	NIC_WAIT_UD = 16,     /* a datagram is delayed */
+	NIC_WAIT_STREAM = 32, /* streams of a DCI wait for their peers */
 	NIC_WAIT_SQ = NIC_WAIT_RNR | NIC_WAIT_RETRY | NIC_WAIT_LATE, /* reasons that stop the SQ */
+};
+
+/* Attempts of a WQE whose responder is not ready or silent. */
+struct nic_attempts {
+	uint64_t
+		deadline_ns; /* time at which retries without a reply end; 0: not begun, or never */
+	uint32_t rnr_left;   /* retries that remain; not counted if unlimited */
+	uint32_t tried;      /* 1: begun, and its retries are counted down */
+};
+
+/* Connection of a DCI, or of one of its channels, to a target. */
+struct nic_dc_conn {
+	uint64_t key;
+	uint32_t dctn;
+	uint32_t node;
+	uint32_t open;
 };
 
 /* mdl_qp.nic_private. Under sq_lock unless said otherwise. */
 struct nic_qp_priv {
-	uint64_t due_ns;      /* time of the next check of a stalled QP */
-	uint64_t deadline_ns; /* NIC_WAIT_RETRY: time at which retries end; 0: never */
-	uint64_t ud_due_ns;   /* time for NIC_WAIT_UD */
-	uint16_t bf_first;    /* blocks that came with the last BlueFlame write */
+	uint64_t due_ns;        /* time of the next check of a stalled QP */
+	uint64_t ud_due_ns;     /* time for NIC_WAIT_UD */
+	uint64_t stream_due_ns; /* time for NIC_WAIT_STREAM */
+	uint16_t bf_first;      /* blocks that came with the last BlueFlame write */
 	uint16_t bf_blocks;
 	uint32_t touched_cq;  /* the peer's CQ written last */
-	uint32_t rnr_left;    /* retries that remain, 7: unlimited */
 	uint16_t retired;     /* end of the last WQE whose completion was written */
 	uint16_t record_seen; /* for the check of records without doorbells */
 	uint32_t record_seen_cnt;
 	uint64_t record_seen_ns;
-	uint64_t wqes;  /* WQEs executed since creation */
-	uint32_t tried; /* 1: the WQE at nic_sq_ci was begun and its retries are counted down */
+	uint64_t wqes;                /* WQEs executed since creation */
+	struct nic_attempts attempts; /* of the WQE at nic_sq_ci */
+	struct nic_dc_conn conn;      /* of a DCI without streams */
 	/* Under rq_lock: the receive WQE that a requester has taken and not yet completed. */
 	uint32_t taken; /* 1: a receive WQE is taken */
 	uint32_t taken_srq;
@@ -208,6 +227,20 @@ void nic_cq_recheck(struct mdl_cq *cq);
 /* ---- nic_sq.c ---- */
 /* Executes the WQEs shown by the records. sq_lock held. */
 void nic_sq_run(struct mdl_qp *qp);
+/* Decodes and checks the WQE at block AT, counted since creation, into BYTES and WQE. */
+enum { NIC_SQ_BYTES = NIC_WQE_MAX_BYTES + 48 };
+void nic_sq_decode(struct mdl_qp *qp, uint32_t at, uint8_t *bytes, struct nic_wqe *wqe);
+/* Executes a WQE, or an injected fault. */
+enum nic_outcome nic_sq_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
+				struct nic_result *result);
+void nic_sq_account(struct mdl_qp *qp, const struct nic_wqe *wqe);
+void nic_sq_begin(const struct mdl_qp *qp, struct nic_attempts *attempts);
+/*
+ * Decides what follows NIC_RNR or NIC_LOST. Returns true if the WQE is tried again at *DUE_NS, or
+ * false with the syndromes of its failure if no retry remains.
+ */
+bool nic_sq_retry(const struct mdl_qp *qp, struct nic_attempts *attempts, enum nic_outcome outcome,
+		  struct nic_result *result, uint64_t *due_ns);
 /* Writes the completion of a send WQE. */
 void nic_sq_complete(struct mdl_qp *qp, const struct nic_wqe *wqe, const struct nic_result *result);
 /*
@@ -215,6 +248,33 @@ void nic_sq_complete(struct mdl_qp *qp, const struct nic_wqe *wqe, const struct 
  * CQ.
  */
 void nic_sq_touch(struct mdl_qp *qp, uint32_t cqn);
+
+/* ---- nic_stream.c: the send queue of a DCI with streams; nothing for other QPs ---- */
+/* Frees the streams of all QPs, which a child of fork() inherits and does not own. */
+void nic_stream_attach(void);
+int nic_stream_create(struct mdl_qp *qp);
+void nic_stream_destroy(struct mdl_qp *qp);
+/* Empties all streams, as a reset of the QP does. */
+void nic_stream_forget(struct mdl_qp *qp);
+/* Executes the WQEs shown by the records. Returns false if the QP has no streams. sq_lock held. */
+bool nic_stream_run(struct mdl_qp *qp);
+/*
+ * Completes the WQEs that were begun, with a flush if they have no result. Returns false if the CQ
+ * has no room. sq_lock held.
+ */
+bool nic_stream_flush(struct mdl_qp *qp);
+/* Returns the connection of the channel that serves a stream, or null if the QP has no streams. */
+struct nic_dc_conn *nic_stream_conn(struct mdl_qp *qp, uint16_t stream);
+
+/* ---- nic_dc.c ---- */
+/*
+ * Returns the target of a DCI's WQE with its rq_lock held, connected to, or null if none replies.
+ */
+struct mdl_qp *nic_dc_lock(struct mdl_qp *qp, const struct nic_wqe *wqe);
+/* Returns true if the WQE has the access key of the target; counts a violation if not. */
+bool nic_dc_admits(struct mdl_qp *peer, const struct nic_wqe *wqe);
+/* Forgets the connection that served a WQE, after it failed. */
+void nic_dc_failed(struct mdl_qp *qp, const struct nic_wqe *wqe);
 
 /* ---- nic_ahead.c: payload gathered before a READ that it should have waited for ---- */
 /* Returns true if the WQE after this one is to be gathered ahead. */
@@ -231,6 +291,8 @@ enum nic_outcome nic_ud_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
 				struct nic_result *result);
 /* Sends the delayed datagram of the QP. */
 void nic_ud_late_flush(struct mdl_qp *qp);
+/* Fills in the source of a message in its receiver's CQE. */
+void nic_ud_source(struct nic_cqe *cqe, const struct mdl_qp *from, const struct nic_av *av);
 /* Writes the 40 bytes that precede a datagram. */
 void nic_ud_grh(uint8_t grh[40], const struct mdl_qp *from, const struct nic_av *av, uint32_t len);
 
@@ -288,7 +350,15 @@ void nic_own_cqs(void (*each)(struct mdl_cq *cq));
 void nic_blame(uint32_t proc, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- nic_wire.c ---- */
-enum nic_wire_kind { NIC_WIRE_SEND, NIC_WIRE_WRITE, NIC_WIRE_READ, NIC_WIRE_ATOMIC, NIC_WIRE_UD };
+enum nic_wire_kind {
+	NIC_WIRE_SEND,
+	NIC_WIRE_WRITE,
+	NIC_WIRE_READ,
+	NIC_WIRE_ATOMIC,
+	NIC_WIRE_UD,
+	NIC_WIRE_DC_CONNECT,
+	NIC_WIRE_DC_DISCONNECT,
+};
 uint32_t nic_wire_mtu(const struct mdl_qp *qp);
 /*
  * Counts a message of LEN bytes and its reply at both ends. TO may be null: the message was lost.

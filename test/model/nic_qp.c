@@ -20,7 +20,12 @@ enum {
 
 enum nic_transport nic_qp_transport(const struct mdl_qp *qp)
 {
-	return qp->type == MDL_QPT_UD ? NIC_UD : qp->type == MDL_QPT_UC ? NIC_UC : NIC_RC;
+	switch (qp->type) {
+	case MDL_QPT_UD: return NIC_UD;
+	case MDL_QPT_UC: return NIC_UC;
+	case MDL_QPT_DCI: return NIC_DC;
+	default: return NIC_RC;
+	}
 }
 
 /* Repairs the state that the last owner of the lock left, if it died. */
@@ -61,8 +66,10 @@ static bool nic_qp_flush_send(struct mdl_qp *qp)
 void nic_qp_flush(struct mdl_qp *qp)
 {
 	nic_ahead_drop(qp);
-	__atomic_fetch_and(&qp->nic_stalled, ~(uint32_t)NIC_WAIT_SQ, __ATOMIC_RELEASE);
-	nic_qp_flush_send(qp);
+	__atomic_fetch_and(&qp->nic_stalled, ~(uint32_t)(NIC_WAIT_SQ | NIC_WAIT_STREAM),
+			   __ATOMIC_RELEASE);
+	if (nic_stream_flush(qp))
+		nic_qp_flush_send(qp);
 	if (nic_qp_state(qp) == MDL_QPS_ERR) {
 		nic_qp_lock_rq(qp);
 		nic_recv_flush(qp);
@@ -76,7 +83,8 @@ void nic_qp_flush(struct mdl_qp *qp)
 
 void nic_qp_break(struct mdl_qp *qp, uint32_t event)
 {
-	uint32_t state = qp->type == MDL_QPT_RC ? MDL_QPS_ERR : MDL_QPS_SQE;
+	bool sqe = qp->type == MDL_QPT_UD || qp->type == MDL_QPT_UC;
+	uint32_t state = sqe ? MDL_QPS_SQE : MDL_QPS_ERR;
 
 	nic_qp_lock_rq(qp);
 	__atomic_store_n(&qp->state, state, __ATOMIC_RELEASE);
@@ -91,6 +99,7 @@ static void nic_qp_forget(struct mdl_qp *qp)
 	nic_ahead_drop(qp);
 	memset(qp->nic_private, 0, sizeof(qp->nic_private));
 	qp->nic_sq_ci = qp->nic_sq_pi = qp->nic_rq_ci = 0;
+	nic_stream_forget(qp);
 	__atomic_store_n(&qp->nic_stalled, 0, __ATOMIC_RELEASE);
 }
 
@@ -113,10 +122,15 @@ void nic_qp_modified(struct mdl_qp *qp)
 	mdl_unlock(&qp->sq_lock);
 }
 
-void nic_qp_create(struct mdl_qp *qp)
+int nic_qp_create(struct mdl_qp *qp)
 {
+	int err = nic_stream_create(qp);
+
+	if (err)
+		return err;
 	nic_qp_forget(qp);
 	nic_own_add_qp(qp);
+	return 0;
 }
 
 void nic_qp_destroy(struct mdl_qp *qp)
@@ -127,12 +141,14 @@ void nic_qp_destroy(struct mdl_qp *qp)
 	nic_qp_lock_rq(qp);
 	__atomic_store_n(&qp->state, MDL_QPS_RESET, __ATOMIC_RELEASE);
 	nic_qp_forget(qp);
+	nic_stream_destroy(qp);
 	mdl_unlock(&qp->rq_lock);
 	mdl_unlock(&qp->sq_lock);
 }
 
 void nic_attach(void)
 {
+	nic_stream_attach();
 }
 
 /* Does nothing: peers detect the death by their timeouts, as on a real wire. */

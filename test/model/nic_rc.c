@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Execution of a WQE of a connected queue pair.
+ * Execution of a WQE of a connected queue pair or of a DC initiator.
  *
  * The requester's side is checked, the responder is found and locked, its side is checked, bytes
  * are copied, then the completion is written. A refused operation has no effect. RC reports the
@@ -35,7 +35,7 @@ static enum nic_outcome nic_rc_fail(struct nic_result *result, uint8_t syndrome,
 	return NIC_FAILED;
 }
 
-/* Breaks the responder and refuses the operation. */
+/* Breaks the responder, unless it is a DCT, and refuses the operation. */
 static enum nic_outcome nic_rc_refuse(struct mdl_qp *peer, struct nic_result *result,
 				      uint8_t syndrome, uint8_t vendor, uint32_t event)
 {
@@ -43,7 +43,8 @@ static enum nic_outcome nic_rc_refuse(struct mdl_qp *peer, struct nic_result *re
 		nic_count(peer, MDL_CNT_DROPPED, 1);
 		return NIC_DONE;
 	}
-	nic_peer_break(peer, event);
+	if (peer->type != MDL_QPT_DCT)
+		nic_peer_break(peer, event);
 	return nic_rc_fail(result, syndrome, vendor);
 }
 
@@ -129,9 +130,19 @@ static int nic_rc_fill_cqe(struct mdl_qp *qp, const struct nic_spans *from, uint
 	return rc;
 }
 
-static int nic_rc_sgid(const struct mdl_qp *qp)
+/* Returns the index of the source GID, -1 without a GRH. A DCI's WQE has its address vector. */
+static int nic_rc_sgid(const struct mdl_qp *qp, const struct nic_wqe *wqe)
 {
+	if (qp->type == MDL_QPT_DCI)
+		return wqe->av.grh || mdl_self.seg->link == MDL_LINK_ROCE ? wqe->av.sgid_index : -1;
 	return qp->path.is_global ? qp->path.sgid_index : -1;
+}
+
+/* Fills in the source that the receiver of a DC message finds in its CQE. */
+static void nic_rc_source(struct nic_cqe *cqe, const struct mdl_qp *qp, const struct nic_wqe *wqe)
+{
+	if (qp->type == MDL_QPT_DCI)
+		nic_ud_source(cqe, qp, &wqe->av);
 }
 
 static enum nic_outcome nic_rc_deliver(struct mdl_qp *qp, struct mdl_qp *peer,
@@ -159,7 +170,8 @@ static enum nic_outcome nic_rc_deliver(struct mdl_qp *qp, struct mdl_qp *peer,
 	}
 	if (rc)
 		return nic_rc_copy_failed(peer, result, rc);
-	nic_wire_count(qp, peer, NIC_WIRE_SEND, wqe->len, imm, nic_rc_sgid(qp));
+	nic_wire_count(qp, peer, NIC_WIRE_SEND, wqe->len, imm, nic_rc_sgid(qp, wqe));
+	nic_rc_source(&cqe, qp, wqe);
 	nic_recv_complete(peer, taken, &cqe);
 	return NIC_DONE;
 }
@@ -213,9 +225,11 @@ static enum nic_outcome nic_rc_write(struct mdl_qp *qp, struct mdl_qp *peer,
 	rc = wqe->len ? nic_rc_fill(qp, peer, &to, from, wqe->len) : 0;
 	if (rc)
 		return nic_rc_copy_failed(peer, result, rc);
-	nic_wire_count(qp, peer, NIC_WIRE_WRITE, wqe->len, imm, nic_rc_sgid(qp));
-	if (imm)
+	nic_wire_count(qp, peer, NIC_WIRE_WRITE, wqe->len, imm, nic_rc_sgid(qp, wqe));
+	if (imm) {
+		nic_rc_source(&cqe, qp, wqe);
 		nic_recv_complete(peer, &taken, &cqe);
+	}
 	return NIC_DONE;
 }
 
@@ -273,7 +287,7 @@ static enum nic_outcome nic_rc_read(struct mdl_qp *qp, struct mdl_qp *peer,
 		return nic_rc_copy_failed(peer, result, rc);
 	nic_count(peer, MDL_CNT_PAYLOAD_READS, wqe->len != 0);
 	nic_count(peer, MDL_CNT_PAYLOAD_READ_BYTES, wqe->len);
-	nic_wire_count(qp, peer, NIC_WIRE_READ, wqe->len, false, nic_rc_sgid(qp));
+	nic_wire_count(qp, peer, NIC_WIRE_READ, wqe->len, false, nic_rc_sgid(qp, wqe));
 	return NIC_DONE;
 }
 
@@ -299,7 +313,7 @@ static enum nic_outcome nic_rc_atomic(struct mdl_qp *qp, struct mdl_qp *peer,
 		return nic_rc_copy_failed(peer, result, rc);
 	nic_count(peer, MDL_CNT_PAYLOAD_READS, 1);
 	nic_count(peer, MDL_CNT_PAYLOAD_READ_BYTES, 8);
-	nic_wire_count(qp, peer, NIC_WIRE_ATOMIC, 8, false, nic_rc_sgid(qp));
+	nic_wire_count(qp, peer, NIC_WIRE_ATOMIC, 8, false, nic_rc_sgid(qp, wqe));
 	return NIC_DONE;
 }
 
@@ -345,16 +359,17 @@ enum nic_outcome nic_rc_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
 		return nic_rc_fail(result, NIC_SYN_LOCAL_QP_OP, NIC_VENDOR_QP_OP);
 	if (!nic_mem_pieces(qp, wqe, fetch ? MDL_ACCESS_LOCAL_WRITE : 0, &local))
 		return nic_rc_fail(result, NIC_SYN_LOCAL_PROT, NIC_VENDOR_LOCAL_PROT);
-	peer = nic_peer_lock(qp);
+	peer = qp->type == MDL_QPT_DCI ? nic_dc_lock(qp, wqe) : nic_peer_lock(qp);
 	if (peer) {
-		outcome = nic_rc_respond(qp, peer, wqe, &local, result);
+		outcome = nic_dc_admits(peer, wqe) ? nic_rc_respond(qp, peer, wqe, &local, result)
+						   : nic_rc_no_access(peer, result);
 		nic_sq_touch(qp, peer->recv_cq);
 		nic_peer_unlock(peer);
 		return outcome;
 	}
 	if (qp->type != MDL_QPT_UC)
 		return NIC_LOST;
-	nic_wire_count(qp, NULL, NIC_WIRE_SEND, wqe->len, false, nic_rc_sgid(qp));
+	nic_wire_count(qp, NULL, NIC_WIRE_SEND, wqe->len, false, nic_rc_sgid(qp, wqe));
 	nic_count(qp, MDL_CNT_DROPPED, 1);
 	return NIC_DONE;
 }

@@ -3,7 +3,8 @@
  * Work that waits for time.
  *
  * The service thread of each process calls nic_service(), which checks that process's own QPs:
- * those that wait (RNR, no reply, a doorbell that poll mode processes late, a delayed datagram),
+ * those that wait (RNR, no reply, a doorbell that poll mode processes late, a delayed datagram,
+ * streams of a DCI),
  * those in error whose queues may get more WQEs to flush, and those whose doorbell record advanced
  * without a doorbell.
  *
@@ -88,6 +89,19 @@ static uint64_t nic_service_record(struct mdl_qp *qp, uint64_t now)
 	return now + nic_record_look_ns;
 }
 
+static uint64_t nic_service_streams(struct mdl_qp *qp, uint64_t now)
+{
+	const struct nic_qp_priv *priv = nic_qp_priv(qp);
+
+	if (now >= priv->stream_due_ns) {
+		__atomic_fetch_and(&qp->nic_stalled, ~(uint32_t)NIC_WAIT_STREAM, __ATOMIC_RELEASE);
+		nic_sq_run(qp);
+	}
+	return __atomic_load_n(&qp->nic_stalled, __ATOMIC_ACQUIRE) & NIC_WAIT_STREAM
+		       ? priv->stream_due_ns
+		       : UINT64_MAX;
+}
+
 static uint64_t nic_service_stalled(struct mdl_qp *qp, uint64_t now)
 {
 	struct nic_qp_priv *priv = nic_qp_priv(qp);
@@ -103,6 +117,8 @@ static uint64_t nic_service_stalled(struct mdl_qp *qp, uint64_t now)
 			next = priv->ud_due_ns;
 		}
 	}
+	if (waits & NIC_WAIT_STREAM)
+		next = nic_service_earlier(next, nic_service_streams(qp, now));
 	if (waits & NIC_WAIT_FLUSH && nic_qp_state(qp) <= MDL_QPS_SQD) {
 		__atomic_fetch_and(&qp->nic_stalled, ~(uint32_t)NIC_WAIT_FLUSH, __ATOMIC_RELEASE);
 	} else if (waits & NIC_WAIT_FLUSH) {

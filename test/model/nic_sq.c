@@ -4,7 +4,8 @@
  *
  * WQEs from nic_sq_ci to nic_sq_pi are fetched and executed one after the other, each completely. A
  * WQE is done, breaks the QP, or waits (its responder is not ready or does not reply) and is
- * retried by nic_service(). Its figures are counted when it is done.
+ * retried by nic_service(). Its figures are counted when it is done. nic_stream.c does this for a
+ * DCI with streams.
  *
  * The rules of a send queue are checked here for each WQE: index continuity, QP number, and that
  * the record covers all of it. A process that breaks one ends with a message.
@@ -60,8 +61,9 @@ static uint32_t nic_sq_fetched(const struct mdl_qp *qp, const struct nic_wqe *wq
 	return off < priv->bf_blocks ? 0 : wqe->blocks;
 }
 
-static void nic_sq_account(struct mdl_qp *qp, const struct nic_wqe *wqe)
+void nic_sq_account(struct mdl_qp *qp, const struct nic_wqe *wqe)
 {
+	nic_qp_priv(qp)->wqes++;
 	nic_count(qp, MDL_CNT_WQES, 1);
 	nic_count(qp, MDL_CNT_WQE_BLOCKS, wqe->blocks);
 	nic_count(qp, MDL_CNT_WQE_FETCHES, nic_sq_fetched(qp, wqe));
@@ -90,11 +92,8 @@ void nic_sq_complete(struct mdl_qp *qp, const struct nic_wqe *wqe, const struct 
 
 static void nic_sq_advance(struct mdl_qp *qp, const struct nic_wqe *wqe)
 {
-	struct nic_qp_priv *priv = nic_qp_priv(qp);
-
 	nic_sq_account(qp, wqe);
-	priv->wqes++;
-	priv->tried = 0;
+	nic_qp_priv(qp)->attempts.tried = 0;
 	qp->nic_sq_ci += wqe->blocks;
 }
 
@@ -124,47 +123,63 @@ static void nic_sq_check(const struct mdl_qp *qp, uint32_t at, const struct nic_
 
 static void nic_sq_fail(struct mdl_qp *qp, const struct nic_wqe *wqe, struct nic_result *result)
 {
+	nic_dc_failed(qp, wqe);
 	nic_sq_complete(qp, wqe, result);
 	nic_sq_advance(qp, wqe);
 	nic_qp_break(qp, 0);
 }
 
-static void nic_sq_not_ready(struct mdl_qp *qp, const struct nic_wqe *wqe,
-			     struct nic_result *result)
+static bool nic_sq_not_ready(const struct mdl_qp *qp, struct nic_attempts *attempts,
+			     struct nic_result *result, uint64_t *due_ns)
 {
-	struct nic_qp_priv *priv = nic_qp_priv(qp);
-
-	if (qp->rnr_retry != NIC_RNR_FOR_EVER && priv->rnr_left == 0) {
+	if (qp->rnr_retry != NIC_RNR_FOR_EVER && attempts->rnr_left == 0) {
 		result->syndrome = NIC_SYN_RNR_EXCEEDED;
 		result->vendor = NIC_VENDOR_RNR;
-		nic_sq_fail(qp, wqe, result);
-		return;
+		return false;
 	}
-	priv->rnr_left--;
-	nic_sq_wait(qp, NIC_WAIT_RNR,
-		    mdl_now_ns() + nic_rnr_10us[result->rnr_timer & 31] * 10000ull);
+	attempts->rnr_left--;
+	*due_ns = mdl_now_ns() + nic_rnr_10us[result->rnr_timer & 31] * 10000ull;
+	return true;
 }
 
 /* Waits for the last timeout. Single retries are not modelled, only the time at which they end. */
-static void nic_sq_lost(struct mdl_qp *qp, const struct nic_wqe *wqe, struct nic_result *result)
+static bool nic_sq_lost(const struct mdl_qp *qp, struct nic_attempts *attempts,
+			struct nic_result *result, uint64_t *due_ns)
 {
 	uint64_t timeout = qp->timeout ? 4096ull << (qp->timeout & 31) : 0;
-	struct nic_qp_priv *priv = nic_qp_priv(qp);
 	uint64_t now = mdl_now_ns();
 
-	if (timeout && !priv->deadline_ns)
-		priv->deadline_ns = now + timeout * (qp->retry_cnt + 1);
-	if (timeout && now >= priv->deadline_ns) {
+	if (timeout && !attempts->deadline_ns)
+		attempts->deadline_ns = now + timeout * (qp->retry_cnt + 1);
+	if (timeout && now >= attempts->deadline_ns) {
 		result->syndrome = NIC_SYN_RETRY_EXCEEDED;
 		result->vendor = NIC_VENDOR_RETRY;
-		nic_sq_fail(qp, wqe, result);
-		return;
+		return false;
 	}
-	nic_sq_wait(qp, NIC_WAIT_RETRY, now + nic_retry_look_ns);
+	*due_ns = now + nic_retry_look_ns;
+	return true;
 }
 
-static enum nic_outcome nic_sq_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
-				       struct nic_result *result)
+bool nic_sq_retry(const struct mdl_qp *qp, struct nic_attempts *attempts, enum nic_outcome outcome,
+		  struct nic_result *result, uint64_t *due_ns)
+{
+	return outcome == NIC_RNR ? nic_sq_not_ready(qp, attempts, result, due_ns)
+				  : nic_sq_lost(qp, attempts, result, due_ns);
+}
+
+static void nic_sq_again(struct mdl_qp *qp, const struct nic_wqe *wqe, enum nic_outcome outcome,
+			 struct nic_result *result)
+{
+	uint64_t due_ns;
+
+	if (nic_sq_retry(qp, &nic_qp_priv(qp)->attempts, outcome, result, &due_ns))
+		nic_sq_wait(qp, outcome == NIC_RNR ? NIC_WAIT_RNR : NIC_WAIT_RETRY, due_ns);
+	else
+		nic_sq_fail(qp, wqe, result);
+}
+
+enum nic_outcome nic_sq_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
+				struct nic_result *result)
 {
 	if (wqe->opcode == NIC_OP_NOP)
 		return NIC_DONE;
@@ -176,18 +191,16 @@ static enum nic_outcome nic_sq_execute(struct mdl_qp *qp, const struct nic_wqe *
 				      : nic_rc_execute(qp, wqe, result);
 }
 
-static void nic_sq_begin(struct mdl_qp *qp)
+void nic_sq_begin(const struct mdl_qp *qp, struct nic_attempts *attempts)
 {
-	struct nic_qp_priv *priv = nic_qp_priv(qp);
-
-	if (priv->tried)
+	if (attempts->tried)
 		return;
-	priv->tried = 1;
-	priv->rnr_left = qp->rnr_retry;
-	priv->deadline_ns = 0;
+	attempts->tried = 1;
+	attempts->rnr_left = qp->rnr_retry;
+	attempts->deadline_ns = 0;
 }
 
-static void nic_sq_decode(struct mdl_qp *qp, uint32_t at, uint8_t *bytes, struct nic_wqe *wqe)
+void nic_sq_decode(struct mdl_qp *qp, uint32_t at, uint8_t *bytes, struct nic_wqe *wqe)
 {
 	const char *wrong;
 
@@ -204,7 +217,7 @@ static void nic_sq_decode(struct mdl_qp *qp, uint32_t at, uint8_t *bytes, struct
 /* Gathers the payload of the WQE behind this READ, if there is one, as a missing fence permits. */
 static void nic_sq_look_ahead(struct mdl_qp *qp, const struct nic_wqe *wqe)
 {
-	uint8_t bytes[NIC_WQE_MAX_BYTES + 48];
+	uint8_t bytes[NIC_SQ_BYTES];
 	uint32_t at = qp->nic_sq_ci + wqe->blocks;
 	struct nic_wqe next;
 
@@ -216,14 +229,14 @@ static void nic_sq_look_ahead(struct mdl_qp *qp, const struct nic_wqe *wqe)
 
 static void nic_sq_one(struct mdl_qp *qp)
 {
-	uint8_t bytes[NIC_WQE_MAX_BYTES + 48];
+	uint8_t bytes[NIC_SQ_BYTES];
 	struct nic_result result = { 0 };
 	enum nic_outcome outcome;
 	struct nic_wqe wqe;
 	bool gathered;
 
 	nic_sq_decode(qp, qp->nic_sq_ci, bytes, &wqe);
-	nic_sq_begin(qp);
+	nic_sq_begin(qp, &nic_qp_priv(qp)->attempts);
 	nic_sq_look_ahead(qp, &wqe);
 	gathered = nic_ahead_use(qp, &wqe);
 	outcome = nic_sq_execute(qp, &wqe, &result);
@@ -236,8 +249,8 @@ static void nic_sq_one(struct mdl_qp *qp)
 		nic_sq_advance(qp, &wqe);
 		break;
 	case NIC_FAILED: nic_sq_fail(qp, &wqe, &result); break;
-	case NIC_RNR: nic_sq_not_ready(qp, &wqe, &result); break;
-	case NIC_LOST: nic_sq_lost(qp, &wqe, &result); break;
+	case NIC_RNR:
+	case NIC_LOST: nic_sq_again(qp, &wqe, outcome, &result); break;
 	}
 }
 
@@ -251,7 +264,8 @@ static void nic_sq_pause(struct mdl_qp *qp)
 		nic_sq_wait(qp, NIC_WAIT_LATE, mdl_now_ns() + nic_random() % nic_pause_ns);
 }
 
-void nic_sq_run(struct mdl_qp *qp)
+/* Executes one WQE after the other, as all queues but those with streams do. */
+static void nic_sq_run_in_order(struct mdl_qp *qp)
 {
 	while ((uint16_t)(qp->nic_sq_pi - qp->nic_sq_ci) && !nic_fault_dead() &&
 	       !(__atomic_load_n(&qp->nic_stalled, __ATOMIC_ACQUIRE) & NIC_WAIT_SQ) &&
@@ -259,6 +273,12 @@ void nic_sq_run(struct mdl_qp *qp)
 		nic_sq_one(qp);
 		nic_sq_pause(qp);
 	}
+}
+
+void nic_sq_run(struct mdl_qp *qp)
+{
+	if (!nic_stream_run(qp))
+		nic_sq_run_in_order(qp);
 	if (nic_qp_state(qp) == MDL_QPS_ERR || nic_qp_state(qp) == MDL_QPS_SQE)
 		nic_qp_flush(qp);
 	nic_sq_release(qp);

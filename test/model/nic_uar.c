@@ -129,6 +129,10 @@ static void nic_uar_check_register(const struct mdl_qp *qp, uint32_t ctx, uint32
 {
 	uint32_t in_half = off & (NIC_UAR_HALF - 1);
 
+	if (qp->type == MDL_QPT_DCT)
+		mdl_fatal("QP 0x%x: a doorbell was rung for a DC target. It has no send queue; "
+			  "post to a DC initiator.",
+			  qp->number);
 	if (qp->ctx != ctx || qp->uar_page != page)
 		mdl_fatal("QP 0x%x: its doorbell was rung on UAR page %u of context %u; the QP "
 			  "was created on page %u of context %u.",

@@ -70,7 +70,7 @@ void nic_ud_grh(uint8_t grh[40], const struct mdl_qp *from, const struct nic_av 
 	memcpy(grh + 24, av->rgid, 16);
 }
 
-static void nic_ud_source(struct nic_cqe *cqe, const struct mdl_qp *from, const struct nic_av *av)
+void nic_ud_source(struct nic_cqe *cqe, const struct mdl_qp *from, const struct nic_av *av)
 {
 	bool v2;
 	const uint8_t *sgid = nic_ud_sgid(from, av, &v2);

@@ -5,6 +5,9 @@
  * Packets have the path MTU, each with its headers, its payload padded to 4 bytes and the invariant
  * CRC. Link-level framing (the variant CRC of InfiniBand, preamble and FCS of Ethernet) and
  * acknowledge packets are not in the bytes; acknowledges have a counter.
+ *
+ * The packets of DC are not published. Those with data count as RC's. A disconnect counts as
+ * headers without payload, a connect has the access key besides.
  */
 #include "model/nic_priv.h"
 
@@ -24,6 +27,7 @@ enum {
 	NIC_WIRE_ATOMIC_ETH = 28,
 	NIC_WIRE_ATOMIC_ACK = 8,
 	NIC_WIRE_IMM = 4,
+	NIC_WIRE_DC_KEY = 8,
 	NIC_WIRE_ICRC = 4,
 };
 
@@ -89,6 +93,11 @@ void nic_wire_count(struct mdl_qp *from, struct mdl_qp *to, enum nic_wire_kind k
 	uint64_t base = nic_wire_base(from, sgid), once = imm ? NIC_WIRE_IMM : 0;
 	uint64_t packets = nic_wire_packets(len, nic_wire_mtu(from));
 
+	if (kind == NIC_WIRE_DC_CONNECT || kind == NIC_WIRE_DC_DISCONNECT) {
+		nic_wire_flow(from, to, 1,
+			      base + (kind == NIC_WIRE_DC_CONNECT ? NIC_WIRE_DC_KEY : 0));
+		return;
+	}
 	if (kind == NIC_WIRE_READ) {
 		nic_wire_read(from, to, len, base);
 		return;
@@ -101,6 +110,6 @@ void nic_wire_count(struct mdl_qp *from, struct mdl_qp *to, enum nic_wire_kind k
 	}
 	once += kind == NIC_WIRE_WRITE ? NIC_WIRE_RETH : kind == NIC_WIRE_UD ? NIC_WIRE_DETH : 0;
 	nic_wire_flow(from, to, packets, packets * base + once + ((len + 3) & ~3ull));
-	if (to && from->type == MDL_QPT_RC)
+	if (to && (from->type == MDL_QPT_RC || from->type == MDL_QPT_DCI))
 		nic_count(to, MDL_CNT_ACKS_OUT, 1);
 }

@@ -35,6 +35,7 @@ void nic_wqe_ctrl(struct nic_wqe *wqe, const uint8_t *bytes)
 	wqe->qpn = second >> 8;
 	wqe->ds = second & 0x3f;
 	wqe->blocks = (wqe->ds + 3) / 4;
+	wqe->stream = nic_be16_get(bytes + 9);
 	wqe->fence = bytes[11] >> 5;
 	wqe->signalled = (bytes[11] >> 2 & 3) >= NIC_CE_ALWAYS;
 	wqe->solicited = bytes[11] >> 1 & 1;
@@ -133,7 +134,9 @@ static const char *nic_wqe_of_kind(struct nic_wqe *wqe, enum nic_transport trans
 	case NIC_OP_READ:
 	case NIC_OP_CAS:
 	case NIC_OP_FETCH_ADD:
-		return transport != NIC_RC ? "only an RC queue pair can do this operation" : NULL;
+		return transport != NIC_RC && transport != NIC_DC
+			       ? "only an RC queue pair or a DC initiator can do this operation"
+			       : NULL;
 	default: return "the model knows no such opcode";
 	}
 }
@@ -151,7 +154,7 @@ static const char *nic_wqe_body(struct nic_wqe *wqe, const uint8_t *bytes,
 	uint32_t pos = NIC_WQE_SEG, end = wqe->ds * NIC_WQE_SEG;
 	const char *wrong = NULL;
 
-	if (transport == NIC_UD) {
+	if (transport == NIC_UD || transport == NIC_DC) {
 		uint32_t av_len = nic_av_decode(&wqe->av, bytes + pos, end - pos);
 
 		if (!av_len)

@@ -7,7 +7,8 @@
  *
  *	byte	0	opcode modifier << 24 | index of the first block << 8 | opcode
  *		4	QPN << 8 | DS (6 bits)
- *		8	signature, 2 bytes of stream
+ *		8	signature
+ *		9	stream of a DCI, 2 bytes
  *		11	fence (7..5), completion: 0 on error only, 2 always (3..2), solicited (1)
  *		12	immediate, as software wrote it
  *
@@ -42,6 +43,7 @@ enum nic_transport {
 	NIC_RC,
 	NIC_UC,
 	NIC_UD,
+	NIC_DC,
 };
 
 enum nic_fence {
@@ -76,6 +78,7 @@ struct nic_wqe {
 	uint8_t fence;
 	bool signalled;
 	bool solicited;
+	uint16_t stream; /* means something to a DCI with streams only */
 	uint32_t qpn;
 	uint32_t imm; /* most significant byte first, as in the WQE */
 	uint32_t rkey;

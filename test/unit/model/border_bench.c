@@ -34,9 +34,16 @@ void nic_recheck(uint32_t ctx, uint32_t page, uint32_t off)
 {
 }
 
-void nic_qp_create(struct mdl_qp *qp)
+int nic_qp_create(struct mdl_qp *qp)
 {
 	notes.created++;
+	return 0;
+}
+
+int nic_stream_reset(struct mdl_qp *qp, uint16_t stream)
+{
+	notes.reset_stream = stream;
+	return notes.reset_rc;
 }
 
 void nic_qp_destroy(struct mdl_qp *qp)
@@ -202,6 +209,19 @@ uint32_t border_cq(uint32_t ctx, uint32_t cqe)
 	uint32_t resp[4] = { 0 };
 
 	cr_assert_gt(border_command(ctx, IB_USER_VERBS_CMD_CREATE_CQ, &req, sizeof(req), &drv,
+				    sizeof(drv), resp, sizeof(resp)),
+		     0);
+	return resp[0];
+}
+
+uint32_t border_srq(uint32_t ctx, uint32_t pd)
+{
+	struct ib_uverbs_create_srq req = { .pd_handle = pd, .max_wr = 15, .max_sge = 1 };
+	struct mlx5_ib_create_srq drv = { .buf_addr = (uintptr_t)border_pages(1),
+					  .db_addr = (uintptr_t)border_pages(1) };
+	uint32_t resp[8] = { 0 };
+
+	cr_assert_gt(border_command(ctx, IB_USER_VERBS_CMD_CREATE_SRQ, &req, sizeof(req), &drv,
 				    sizeof(drv), resp, sizeof(resp)),
 		     0);
 	return resp[0];

@@ -20,6 +20,8 @@ struct border_notes {
 	uint32_t off, len, page; /* arguments of the last call */
 	unsigned char bytes[256];
 	uint32_t created, destroyed, modified, resized;
+	uint32_t reset_stream; /* stream of the last nic_stream_reset(), which returned reset_rc */
+	int reset_rc;
 };
 extern struct border_notes notes;
 
@@ -44,6 +46,8 @@ uint32_t border_pd(uint32_t ctx);
 uint32_t border_cq(uint32_t ctx, uint32_t cqe);
 /* Creates a QP with 4 receive WQEs of 64 bytes and 8 send blocks. Returns 0 if refused. */
 uint32_t border_qp(uint32_t ctx, uint32_t pd, uint32_t cq, uint32_t type);
+/* Creates an SRQ of 16 WQEs. */
+uint32_t border_srq(uint32_t ctx, uint32_t pd);
 /* Allocates pages that no other object uses. */
 char *border_pages(size_t pages);
 

@@ -199,10 +199,35 @@ struct mdl_qp *bench_qp(uint32_t type, struct mdl_cq *cq, struct mdl_srq *srq, u
 	qp->uar_off = 0x800;
 	mdl_lock_init(&qp->sq_lock);
 	mdl_lock_init(&qp->rq_lock);
-	nic_qp_create(qp);
+	cr_assert_eq(nic_qp_create(qp), 0);
 	bench_qp_attributes(qp);
 	mdl_table_publish(qp, number);
 	memset(&bench_sw[bench_index(qp)], 0, sizeof(bench_sw[0]));
+	return qp;
+}
+
+struct mdl_qp *bench_dci(struct mdl_cq *cq, uint32_t depth, uint8_t log_streams, int log_errored)
+{
+	struct mdl_qp *qp = bench_qp(MDL_QPT_DCI, cq, NULL, depth);
+
+	qp->rq_cnt = 0;
+	if (log_errored < 0)
+		return qp;
+	qp->has_streams = 1;
+	qp->log_streams = log_streams;
+	qp->log_errored = (uint8_t)log_errored;
+	cr_assert_eq(nic_stream_create(qp), 0);
+	nic_stream_forget(qp);
+	return qp;
+}
+
+struct mdl_qp *bench_dct(struct mdl_cq *cq, struct mdl_srq *srq, uint64_t key)
+{
+	struct mdl_qp *qp = bench_qp(MDL_QPT_DCT, cq, srq, 0);
+
+	qp->send_cq = 0;
+	qp->dc_key = key;
+	qp->state = MDL_QPS_RTR;
 	return qp;
 }
 
@@ -213,21 +238,28 @@ void bench_connect(struct mdl_qp *a, struct mdl_qp *b)
 }
 
 /* ---- the driver's side ----------------------------------------------------------------------- */
-static uint32_t bench_body(uint8_t *out, const struct bench_wr *wr, bool ud)
+static uint32_t bench_av(uint8_t *out, const struct bench_wr *wr, uint32_t type)
+{
+	if (type == MDL_QPT_DCI)
+		nic_be64_put(out, wr->dc_key);
+	else
+		nic_be32_put(out, wr->qkey);
+	nic_be32_put(out + 8, 0x80000000u | wr->dqpn);
+	nic_be16_put(out + 14, wr->rlid);
+	nic_be32_put(out + 28, wr->grh ? 1u << 30 : 0);
+	out[47] = 0x2a;
+	return 48;
+}
+
+static uint32_t bench_body(uint8_t *out, const struct bench_wr *wr, uint32_t type)
 {
 	bool remote = wr->opcode == NIC_OP_WRITE || wr->opcode == NIC_OP_WRITE_IMM ||
 		      wr->opcode == NIC_OP_READ || wr->opcode == NIC_OP_CAS ||
 		      wr->opcode == NIC_OP_FETCH_ADD;
 	uint32_t at = 16;
 
-	if (ud) {
-		nic_be32_put(out + at, wr->qkey);
-		nic_be32_put(out + at + 8, 0x80000000u | wr->dqpn);
-		nic_be16_put(out + at + 14, wr->rlid);
-		nic_be32_put(out + at + 28, wr->grh ? 1u << 30 : 0);
-		out[at + 47] = 0x2a;
-		at += 48;
-	}
+	if ((type == MDL_QPT_UD || type == MDL_QPT_DCI) && wr->opcode != NIC_OP_NOP)
+		at += bench_av(out + at, wr, type);
 	if (remote) {
 		nic_be64_put(out + at, wr->raddr);
 		nic_be32_put(out + at + 8, wr->rkey);
@@ -255,11 +287,12 @@ uint32_t bench_put(struct mdl_qp *qp, const struct bench_wr *wr)
 {
 	uint8_t bytes[1024] = { 0 }, *ring = mdl_at(qp->sq);
 	uint32_t index = bench_index(qp), post = bench_sw[index].post;
-	uint32_t len = bench_body(bytes, wr, qp->type == MDL_QPT_UD);
+	uint32_t len = bench_body(bytes, wr, qp->type);
 	uint32_t blocks = (len + 63) / 64;
 
 	nic_be32_put(bytes, (post & 0xffff) << 8 | wr->opcode);
 	nic_be32_put(bytes + 4, qp->number << 8 | len / 16);
+	nic_be16_put(bytes + 9, wr->stream);
 	bytes[11] = wr->flags;
 	memcpy(bytes + 12, &wr->imm, 4);
 	for (uint32_t i = 0; i < blocks; i++)

@@ -32,10 +32,12 @@ struct bench_wr {
 	uint32_t len;
 	uint32_t lkey;
 	bool inl;
-	/* UD */
+	/* UD, DC */
 	uint32_t dqpn, qkey;
 	uint16_t rlid;
 	bool grh;
+	uint64_t dc_key;
+	uint16_t stream;
 };
 
 void bench_open(void);
@@ -46,6 +48,12 @@ struct mdl_srq *bench_srq(uint32_t cnt);
  * is given).
  */
 struct mdl_qp *bench_qp(uint32_t type, struct mdl_cq *cq, struct mdl_srq *srq, uint32_t depth);
+/*
+ * Create a DC initiator in RTS, with streams if log_errored is not negative, and a target in RTR
+ * that has no queue of its own.
+ */
+struct mdl_qp *bench_dci(struct mdl_cq *cq, uint32_t depth, uint8_t log_streams, int log_errored);
+struct mdl_qp *bench_dct(struct mdl_cq *cq, struct mdl_srq *srq, uint64_t key);
 void bench_connect(struct mdl_qp *a, struct mdl_qp *b);
 uint32_t bench_mr(void *addr, uint64_t len, uint32_t access);
 

@@ -309,7 +309,7 @@ Test(nic_rc, no_responder_is_retry_exceeded_after_the_timeouts)
 	a->sq_psn = 1; /* the peer expects 0 and does not reply */
 	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_SEND, .addr = bench.buf, .len = 64 });
 	cr_expect_null(bench_poll(cq_a));
-	while (mdl_now_ns() < nic_qp_priv(a)->deadline_ns)
+	while (mdl_now_ns() < nic_qp_priv(a)->attempts.deadline_ns)
 		;
 	nic_service(mdl_now_ns() + 2000000);
 	cqe = bench_poll(cq_a);

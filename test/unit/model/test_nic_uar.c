@@ -96,6 +96,16 @@ Test(nic_uar, a_doorbell_rung_twice, .signal = SIGABRT)
 	bench_ring(a);
 }
 
+Test(nic_uar, a_doorbell_for_a_dc_target, .signal = SIGABRT)
+{
+	struct mdl_qp *dct = bench_dct(cq, bench_srq(4), 1);
+	uint8_t bytes[8] = { 0 };
+
+	broken_rule_expect("It has no send queue; post to a DC initiator");
+	nic_be32_put(bytes + 4, dct->number << 8 | 1);
+	nic_uar_write(0, 0, 0x800, bytes, 8);
+}
+
 Test(nic_uar, a_record_that_counts_wqes_and_not_blocks, .signal = SIGABRT)
 {
 	static const uint8_t bytes[200];

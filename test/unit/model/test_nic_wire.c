@@ -94,6 +94,17 @@ Test(nic_wire, a_datagram_over_roce_goes_from_the_address_of_its_wqe)
 	cr_expect_eq(bench_get(a, MDL_CNT_WIRE_BYTES_OUT), 70 + 14 + 40 + 12 + 8 + 4 + 4);
 }
 
+Test(nic_wire, connections_of_dc_are_headers_and_a_key)
+{
+	cr_expect_eq(bytes(NIC_WIRE_DC_CONNECT, 0, false, false), 24 + 8);
+	cr_expect_eq(bytes(NIC_WIRE_DC_DISCONNECT, 0, false, true), 24 + 40);
+	cr_expect_eq(bench_get(b, MDL_CNT_PACKETS_IN), 2);
+	cr_expect_eq(bench_get(b, MDL_CNT_ACKS_OUT), 0);
+	a->type = MDL_QPT_DCI;
+	cr_expect_eq(bytes(NIC_WIRE_SEND, 4, false, false), 24 + 4, "its data are RC's");
+	cr_expect_eq(bench_get(b, MDL_CNT_ACKS_OUT), 1);
+}
+
 Test(nic_wire, only_rc_acknowledges_and_only_what_arrives)
 {
 	bytes(NIC_WIRE_SEND, 4, false, false);

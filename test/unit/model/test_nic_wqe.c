@@ -332,6 +332,38 @@ Test(nic_wqe, an_extended_address_vector_takes_48_bytes_and_a_compact_one_16)
 	cr_expect_eq(wqe.len, 32);
 }
 
+Test(nic_wqe, a_dc_wqe_has_a_key_a_target_and_a_stream_and_then_what_rc_has)
+{
+	/* six segments, stream 0x1234; access key, DCT number, LID */
+	static const uint8_t head[32] = { 0,    0,    7,    NIC_OP_READ, 0,    0,    1,    6,
+					  0,    0x12, 0x34, 8,           0,    0,    0,    0,
+					  0x11, 0x22, 0x33, 0x44,        0x55, 0x66, 0x77, 0x88,
+					  0x80, 0,    0xab, 0xcd,        0,    0,    0,    7 };
+	/* remote address and rkey; length, lkey and address */
+	static const uint8_t tail[32] = { [7] = 0x99, [11] = 5, [19] = 64, [23] = 9, [31] = 0x10 };
+	uint8_t bytes[128] = { 0 };
+
+	memcpy(bytes, head, sizeof(head));
+	memcpy(bytes + 64, tail, sizeof(tail));
+	cr_assert_null(decode(bytes, NIC_DC));
+	cr_expect_eq(wqe.stream, 0x1234);
+	cr_expect_eq(wqe.av.dc_key, 0x1122334455667788);
+	cr_expect_eq(wqe.av.qpn, 0xabcd);
+	cr_expect_eq(wqe.av.rlid, 7);
+	cr_expect_eq(wqe.raddr, 0x99);
+	cr_expect_eq(wqe.rkey, 5);
+	cr_expect_eq(wqe.len, 64);
+	cr_expect_eq(wqe.blocks, 2);
+	/* the compact address vector: 16 + 16 + 16 + 16 are one block */
+	bytes[7] = 4;
+	bytes[24] = 0;
+	memcpy(bytes + 32, tail, sizeof(tail));
+	cr_assert_null(decode(bytes, NIC_DC));
+	cr_expect_eq(wqe.blocks, 1);
+	cr_expect_eq(wqe.raddr, 0x99);
+	cr_expect_eq(wqe.len, 64);
+}
+
 Test(nic_wqe, a_wqe_wraps_at_the_end_of_the_ring)
 {
 	uint8_t ring[4 * 64], out[NIC_WQE_MAX_BYTES + 48];
@@ -385,6 +417,8 @@ Test(nic_wqe, what_cannot_be_is_refused_with_a_sentence)
 		{ "before its remote address", { 0, 0, 0, NIC_OP_WRITE, 0, 0, 1, 1 }, NIC_RC },
 		{ "before its atomic segment", { 0, 0, 0, NIC_OP_CAS, 0, 0, 1, 2 }, NIC_RC },
 		{ "before its address vector", { 0, 0, 0, NIC_OP_SEND, 0, 0, 1, 1 }, NIC_UD },
+		{ "before its address vector", { 0, 0, 0, NIC_OP_READ, 0, 0, 1, 1 }, NIC_DC },
+		{ "before its remote address", { 0, 0, 0, NIC_OP_READ, 0, 0, 1, 2 }, NIC_DC },
 		{ "before its address vector (48 bytes",
 		  { 0, 0, 0, NIC_OP_SEND, 0, 0, 1, 3, [24] = 0x80 },
 		  NIC_UD },
