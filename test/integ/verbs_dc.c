@@ -2,13 +2,18 @@
 /*
  * DC through libmlx5: an initiator with streams and a target of one process. Messages arrive; errors
  * of one stream leave the others alone, and a reset mends it; a wrong access key is refused; the
- * initiator breaks when its limit of streams in error is reached, and works again after a reset.
+ * initiator breaks when its limit of streams in error is reached, and works again after a reset;
+ * initiators of other processes that are killed harm neither the target nor the one of this process.
  *
  * Runs on the device model, or on an adapter; on a RoCE port the GID of index 1 is used.
  */
 #include <infiniband/mlx5dv.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "verbs_self.h"
 
@@ -17,6 +22,7 @@
 #define LOG_ERRORED 1
 #define WRS         32u
 #define SIZE        64u
+#define KILLS       20u
 
 static struct dc {
 	struct ibv_context *context;
@@ -28,6 +34,7 @@ static struct dc {
 	struct ibv_qp_ex *ex;
 	struct mlx5dv_qp_ex *dv;
 	struct ibv_ah *ah;
+	uint32_t dctn; /* number of the target that messages go to */
 	char *buf;
 } dc;
 
@@ -79,6 +86,20 @@ static void to_init(struct ibv_qp *qp, int access)
 	      "cannot go to INIT");
 }
 
+static char *slot_at(uint64_t slot)
+{
+	return dc.buf + SELF_BUF / 2 + slot * SIZE;
+}
+
+static void post_receive(uint64_t slot)
+{
+	struct ibv_sge to = { (uintptr_t)slot_at(slot), SIZE, dc.mr->lkey };
+	struct ibv_recv_wr recv = { .wr_id = slot, .sg_list = &to, .num_sge = 1 }, *bad;
+
+	memset(slot_at(slot), 0, SIZE);
+	check(!ibv_post_srq_recv(dc.srq, &recv, &bad), "cannot post a receive");
+}
+
 static void open_target(void)
 {
 	struct ibv_qp_init_attr_ex init = { .recv_cq = dc.recv_cq,
@@ -101,7 +122,10 @@ static void open_target(void)
 	check(!ibv_modify_qp(dc.dct, &attr,
 			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER),
 	      "the target cannot go to RTR");
-	check(dc.dct->qp_num != 0, "the target has no number");
+	dc.dctn = dc.dct->qp_num;
+	check(dc.dctn != 0, "the target has no number");
+	for (uint64_t slot = 0; slot < WRS; slot++)
+		post_receive(slot);
 }
 
 static void initiator_to_rts(void)
@@ -150,12 +174,21 @@ static struct ibv_wc completion(struct ibv_cq *cq)
 	return wc;
 }
 
-static void post_receive(void)
+static void fill(char *to, uint16_t stream)
 {
-	struct ibv_sge to = { (uintptr_t)dc.buf + 2048, SIZE, dc.mr->lkey };
-	struct ibv_recv_wr recv = { .sg_list = &to, .num_sge = 1 }, *bad;
+	for (uint32_t i = 0; i < SIZE; i++)
+		to[i] = (char)(stream + i + 1);
+}
 
-	check(!ibv_post_srq_recv(dc.srq, &recv, &bad), "cannot post a receive");
+/* Checks a message, whose immediate is its stream, and posts its receive again. */
+static void received(const struct ibv_wc *wc)
+{
+	char expected[SIZE];
+
+	check(wc->status == IBV_WC_SUCCESS && wc->byte_len == SIZE, "a receive failed");
+	fill(expected, (uint16_t)be32toh(wc->imm_data));
+	check(!memcmp(slot_at(wc->wr_id), expected, SIZE), "the message differs");
+	post_receive(wc->wr_id);
 }
 
 /* Sends on a stream and returns the status of its completion. */
@@ -168,7 +201,7 @@ static enum ibv_wc_status send_on(uint16_t stream, uint32_t lkey, uint64_t key)
 	dc.ex->wr_id = ++id;
 	dc.ex->wr_flags = 0;
 	ibv_wr_send_imm(dc.ex, htobe32(stream));
-	mlx5dv_wr_set_dc_addr_stream(dc.dv, dc.ah, dc.dct->qp_num, key, stream);
+	mlx5dv_wr_set_dc_addr_stream(dc.dv, dc.ah, dc.dctn, key, stream);
 	ibv_wr_set_sge(dc.ex, lkey, (uintptr_t)dc.buf, SIZE);
 	check(!ibv_wr_complete(dc.ex), "cannot post");
 	wc = completion(dc.send_cq);
@@ -181,15 +214,11 @@ static void pass(uint16_t stream)
 {
 	struct ibv_wc wc;
 
-	for (uint32_t i = 0; i < SIZE; i++)
-		dc.buf[i] = (char)(stream + i);
-	memset(dc.buf + 2048, 0, SIZE);
-	post_receive();
+	fill(dc.buf, stream);
 	check(send_on(stream, dc.mr->lkey, KEY) == IBV_WC_SUCCESS, "a message failed");
 	wc = completion(dc.recv_cq);
-	check(wc.status == IBV_WC_SUCCESS && wc.byte_len == SIZE, "a receive failed");
 	check(wc.imm_data == htobe32(stream) && wc.src_qp == dc.dci->qp_num, "of another sender");
-	check(!memcmp(dc.buf, dc.buf + 2048, SIZE), "the message differs");
+	received(&wc);
 }
 
 static enum ibv_qp_state state(void)
@@ -235,10 +264,58 @@ static void close_all(void)
 	free(dc.buf);
 }
 
-int main(void)
+/* Sends to a target of another process until it is killed. */
+static void __attribute__((noreturn)) flood(uint32_t dctn)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	open_shared();
+	open_initiator();
+	dc.dctn = dctn;
+	for (uint16_t stream = 0;; stream = (stream + 1) % 8) {
+		fill(dc.buf, stream);
+		check(send_on(stream, dc.mr->lkey, KEY) == IBV_WC_SUCCESS, "a message failed");
+	}
+}
+
+static pid_t start_flood(const char *program)
+{
+	char number[16];
+	pid_t pid;
+
+	snprintf(number, sizeof(number), "%u", dc.dctn);
+	pid = fork();
+	if (pid == 0) {
+		execl(program, program, number, NULL);
+		_exit(127);
+	}
+	check(pid > 0, "cannot fork");
+	return pid;
+}
+
+/* Kills another initiator in the middle of its messages: none is broken, none blocks the others. */
+static void kill_another(const char *program, uint32_t messages)
+{
+	pid_t pid = start_flood(program);
+	struct ibv_wc wc;
+
+	while (messages--) {
+		wc = completion(dc.recv_cq);
+		check(wc.src_qp != dc.dci->qp_num, "a message of nobody");
+		received(&wc);
+	}
+	check(!kill(pid, SIGKILL) && waitpid(pid, NULL, 0) == pid, "cannot kill");
+	while (ibv_poll_cq(dc.recv_cq, 1, &wc) == 1)
+		received(&wc);
+	for (uint16_t stream = 0; stream < 40; stream++)
+		pass(stream);
+}
+
+int main(int argc, char **argv)
 {
 	struct mlx5dv_context caps = { .comp_mask = MLX5DV_CONTEXT_MASK_DCI_STREAMS };
 
+	if (argc == 2)
+		flood((uint32_t)strtoul(argv[1], NULL, 0));
 	open_shared();
 	check(!mlx5dv_query_device(dc.context, &caps), "cannot query the device");
 	check(caps.dci_streams_caps.max_log_num_concurent >= LOG_STREAMS &&
@@ -250,8 +327,8 @@ int main(void)
 		pass(stream);
 	fail_one_stream();
 	fail_too_many();
-	for (uint16_t stream = 0; stream < 100; stream++)
-		pass(stream);
+	for (uint32_t round = 0; round < KILLS; round++)
+		kill_another(argv[0], round * 7);
 	close_all();
 	printf("verbs_dc: ok\n");
 	return 0;
