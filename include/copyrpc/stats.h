@@ -36,6 +36,7 @@ enum copyrpc_stats_table_id {
 	COPYRPC_STATS_ENDPOINTS,  /* struct copyrpc_stats_endpoint */
 	COPYRPC_STATS_PEERS,      /* struct copyrpc_stats_peer: a connection each */
 	COPYRPC_STATS_RESTS,      /* struct copyrpc_stats_peer: connections without a row */
+	COPYRPC_STATS_EVENTS,     /* struct copyrpc_stats_event; row 0: copyrpc_stats_recorder */
 	COPYRPC_STATS_TABLES,
 };
 
@@ -197,6 +198,38 @@ struct copyrpc_stats_peer {
 	uint64_t accesses;      /* reads and writes of the peer's memory by the devices alone */
 	uint64_t access_bytes;  /* bytes of these */
 	uint64_t access_errors; /* others that failed */
+};
+
+/** Kinds of events, and their two numbers. Paths: enum copyrpc_stats_path. Errors: errno. */
+enum copyrpc_stats_event_kind {
+	COPYRPC_STATS_DEVICE_UNUSED = 1, /* a path has no device here: path, error */
+	COPYRPC_STATS_CONNECTING,        /* this end requests a connection: 0, 0 */
+	COPYRPC_STATS_CONNECTED,         /* path, better paths of this end that are not taken */
+	COPYRPC_STATS_MOVED,         /* connected again, by another path: path, that of before */
+	COPYRPC_STATS_NOT_CONNECTED, /* a request failed: 0, error */
+	COPYRPC_STATS_PATH_FAILED,   /* a request goes on without a path: path, error */
+	COPYRPC_STATS_PATH_AVOIDED,  /* nothing arrived by it on several connections: path, 0 */
+	COPYRPC_STATS_CLOSED,        /* by the peer, in good order: path, 0 */
+	COPYRPC_STATS_CLOSED_HERE,   /* by this end: path, 0 */
+	COPYRPC_STATS_LOST,          /* path, error */
+};
+
+/** Row 0 of the table of events. */
+struct copyrpc_stats_recorder {
+	struct copyrpc_stats_row row; /* COPYRPC_STATS_PAST */
+	uint64_t clock_ns;            /* CLOCK_MONOTONIC when the page was made */
+	uint64_t event_cnt;           /* events since then */
+	uint64_t reserved[5];
+};
+
+/** An event. The one with number n is in row 1 + (n - 1) % (rows - 1). */
+struct copyrpc_stats_event {
+	uint64_t number;  /* twice the number, stored last; odd: being written; 0: none */
+	uint64_t time_ns; /* since the page was made */
+	uint32_t kind;    /* enum copyrpc_stats_event_kind */
+	uint32_t reserved;
+	struct copyrpc_stats_addr peer; /* family 0: none */
+	uint64_t values[2];             /* the two numbers of the kind */
 };
 
 #ifdef __cplusplus

@@ -75,15 +75,33 @@ static void top_print_prometheus(const struct top_pages *pages)
 		top_print_metric(pages, &top_metrics[i]);
 }
 
-static int top_print(void (*print)(const struct top_pages *pages))
+static void top_print_events(const struct top_pages *pages)
+{
+	for (size_t i = 0; i < pages->cnt; i++)
+		stats_print_events(stdout, &pages->views[i]);
+}
+
+/** Returns what is wrong with the process or file of --events. */
+static const char *top_error(int err)
+{
+	switch (err) {
+	case EINVAL: return "not a page of events";
+	case ESRCH: return "no such process of yours has a statistics page";
+	default: return strerror(err);
+	}
+}
+
+/** Prints all processes, or the one that `name` names. */
+static int top_print(void (*print)(const struct top_pages *pages), const char *name)
 {
 	struct top_pages pages;
-	int ret = top_pages_read(&pages);
+	int ret = name ? top_pages_find(&pages, name) : top_pages_read(&pages);
 
 	if (!ret)
 		print(&pages);
 	if (ret)
-		fprintf(stderr, "copyrpc_top: %s\n", strerror(-ret));
+		fprintf(stderr, "copyrpc_top: %s%s%s\n", name ? name : "", name ? ": " : "",
+			top_error(-ret));
 	if (pages.refused)
 		fprintf(stderr, "copyrpc_top: %zu pages are of another version, or forged\n",
 			pages.refused);
@@ -99,7 +117,7 @@ static int top_run(double seconds)
 	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
 		ret = top_live(seconds);
 	if (ret == -ENOTSUP)
-		return top_print(top_print_once);
+		return top_print(top_print_once, NULL);
 	if (ret)
 		fprintf(stderr, "copyrpc_top: %s (copyrpc_top --once needs no terminal)\n",
 			strerror(-ret));
@@ -122,10 +140,12 @@ int main(int argc, char **argv)
 		{ "once", no_argument, NULL, 'o' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "prometheus", no_argument, NULL, 'p' },
+		{ "events", required_argument, NULL, 'e' },
 		{ 0 },
 	};
 	void (*print)(const struct top_pages *pages) = NULL;
 	double seconds = 1;
+	const char *name = NULL;
 	bool good = true;
 	int opt;
 
@@ -135,14 +155,19 @@ int main(int argc, char **argv)
 		case 'o': print = top_print_once; break;
 		case 'j': print = top_print_json; break;
 		case 'p': print = top_print_prometheus; break;
+		case 'e':
+			print = top_print_events;
+			name = optarg;
+			break;
 		default: good = false;
 		}
 	}
 	if (!good || optind != argc) {
 		fprintf(stderr,
-			"usage: copyrpc_top [--interval SECONDS | --once | --json | --prometheus]\n"
+			"usage: copyrpc_top [--interval SECONDS | --once | --json | --prometheus | "
+			"--events PID|FILE]\n"
 			"SECONDS: 0.1 to 3600\n");
 		return 2;
 	}
-	return print ? top_print(print) : top_run(seconds);
+	return print ? top_print(print, name) : top_run(seconds);
 }

@@ -130,6 +130,56 @@ int top_pages_read(struct top_pages *pages)
 	return ret;
 }
 
+/** Copies a page from a file, which may be cut meanwhile and so is not mapped. */
+static int top_page_load(struct stats_view *view, int fd)
+{
+	struct stat st;
+	void *mem;
+	ssize_t len;
+	int ret;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > (off_t)COPYRPC_STATS_LEN_MAX)
+		return -EINVAL;
+	mem = malloc((size_t)st.st_size);
+	if (!mem)
+		return -ENOMEM;
+	len = pread(fd, mem, (size_t)st.st_size, 0);
+	ret = len < 0 ? -errno : stats_view_copy(view, mem, (size_t)len);
+	free(mem);
+	return ret;
+}
+
+static int top_file_read(struct top_pages *pages, const char *name)
+{
+	int fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC), ret;
+	struct stats_view view;
+
+	if (fd < 0)
+		return -errno;
+	ret = top_page_load(&view, fd);
+	close(fd);
+	if (ret)
+		return ret;
+	ret = top_pages_add(pages, view);
+	if (ret)
+		stats_view_free(&view);
+	return ret;
+}
+
+int top_pages_find(struct top_pages *pages, const char *name)
+{
+	long pid = top_number(name);
+	int ret;
+
+	*pages = (struct top_pages){ 0 };
+	if (pid < 0)
+		return top_file_read(pages, name);
+	ret = top_pages_of(pages, pid);
+	return ret || pages->cnt ? ret : -ESRCH;
+}
+
 void top_pages_free(struct top_pages *pages)
 {
 	for (size_t i = 0; i < pages->cnt; i++)

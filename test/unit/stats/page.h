@@ -19,6 +19,7 @@ struct page {
 	struct copyrpc_stats_endpoint endpoints[PAGE_ROWS];
 	struct copyrpc_stats_peer peers[PAGE_ROWS];
 	struct copyrpc_stats_peer rests[PAGE_ROWS];
+	struct copyrpc_stats_event events[PAGE_ROWS];
 };
 
 static inline void page_table(struct page *page, unsigned i, const void *rows, size_t row_len)
@@ -50,6 +51,7 @@ static inline void page_init(struct page *page)
 	page_table(page, COPYRPC_STATS_ENDPOINTS, page->endpoints, sizeof(page->endpoints[0]));
 	page_table(page, COPYRPC_STATS_PEERS, page->peers, sizeof(page->peers[0]));
 	page_table(page, COPYRPC_STATS_RESTS, page->rests, sizeof(page->rests[0]));
+	page_table(page, COPYRPC_STATS_EVENTS, page->events, sizeof(page->events[0]));
 	page->transports[1] = (struct copyrpc_stats_transport){ .row.state = COPYRPC_STATS_LIVE,
 								.name = "shm",
 								.path = COPYRPC_STATS_SHM };

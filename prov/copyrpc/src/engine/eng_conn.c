@@ -43,6 +43,7 @@ void eng_conn_up(struct eng_conn *conn)
 	ret = eng_conn_attach(conn);
 	if (ret) {
 		UTIL_WARN(EP_CTRL, "the device takes no more connections: %s\n", fi_strerror(-ret));
+		eng_stats_failed(conn->eep, (struct sockaddr *)&addr, ret);
 		eng_conn_free(conn);
 		engine->up->on_connect_failed(ep, (struct sockaddr *)&addr, ret);
 		return;
@@ -96,6 +97,7 @@ static void eng_conn_stop(struct eng_conn *conn)
 	if (conn->stopped)
 		return;
 	conn->stopped = true;
+	eng_stats_conn_closing(conn);
 	cm_conn_put(conn->cm);
 	eng_event_forget(conn->eep, conn);
 	util_list_remove(&conn->fail_link);

@@ -15,6 +15,7 @@
 #include "engine/eng_event.h"
 #include "engine/eng_node.h"
 #include "engine/eng_stats.h"
+#include "util/event.h"
 #include "util/log.h"
 #include "util/param.h"
 #include "util/stats.h"
@@ -276,7 +277,11 @@ void eng_ep_close(struct core_engine_ep *eep)
 
 int eng_connect(struct core_engine_ep *eep, const struct sockaddr *addr, bool was_up)
 {
-	return cm_connect(eep->cep, addr, was_up);
+	int ret = cm_connect(eep->cep, addr, was_up);
+
+	if (!ret)
+		util_event(COPYRPC_STATS_CONNECTING, addr, 0, 0);
+	return ret;
 }
 
 void eng_connect_cancel(struct core_engine_ep *eep, const struct sockaddr *addr)
@@ -290,7 +295,7 @@ static void eng_event_handle(const struct eng_event *ev)
 	case ENG_EVENT_UP: eng_conn_up(ev->conn); break;
 	case ENG_EVENT_DOWN: eng_conn_down(ev->conn, ev->err); break;
 	case ENG_EVENT_FAILED:
-		eng_stats_failed(ev->eep, ev->err);
+		eng_stats_failed(ev->eep, (const struct sockaddr *)&ev->addr, ev->err);
 		ev->eep->engine->up->on_connect_failed(ev->eep->ep, (struct sockaddr *)&ev->addr,
 						       ev->err);
 		break;

@@ -7,6 +7,7 @@
 #include "core/core_ep.h"
 #include "engine/eng_conn.h"
 #include "engine/eng_engine.h"
+#include "util/event.h"
 #include "util/stats.h"
 
 void eng_stats_open(struct core_engine *engine)
@@ -31,8 +32,10 @@ struct copyrpc_stats_transport *eng_stats_transport(const struct eng_transport_o
 	row->path = ops->path;
 	row->error = -err;
 	util_stats_begin(row);
-	if (err)
-		util_stats_end(row);
+	if (!err)
+		return row;
+	util_stats_end(row);
+	util_event(COPYRPC_STATS_DEVICE_UNUSED, NULL, ops->path, (uint64_t)-err);
 	return row;
 }
 
@@ -72,6 +75,27 @@ struct copyrpc_stats_packets *eng_stats_packets(struct core_engine_ep *eep)
 	return &eep->ep->stats->packets;
 }
 
+/** Returns the paths of this end that are better than that of the connection. */
+static uint64_t eng_stats_better(const struct eng_conn *conn)
+{
+	uint64_t better = 0;
+
+	for (uint32_t i = 0; i < conn->engine->transport_cnt; i++)
+		better |= eng_transport_at(conn->engine, i)->ops->path;
+	return better & (conn->transport->ops->path - 1);
+}
+
+/** Records a new connection. `before`: path of the peer's last one, 0 if there is none. */
+static void eng_stats_record_up(struct eng_conn *conn, const struct sockaddr *addr, uint32_t before)
+{
+	uint32_t path = conn->transport->ops->path;
+
+	if (before && before != path)
+		util_event(COPYRPC_STATS_MOVED, addr, path, before);
+	else
+		util_event(COPYRPC_STATS_CONNECTED, addr, path, eng_stats_better(conn));
+}
+
 void eng_stats_conn_up(struct eng_conn *conn)
 {
 	uint32_t endpoint = util_stats_index(COPYRPC_STATS_ENDPOINTS, conn->ep->stats);
@@ -83,6 +107,7 @@ void eng_stats_conn_up(struct eng_conn *conn)
 	util_stats_set_addr(&at, (struct sockaddr *)&addr);
 	conn->ep->stats->connects++;
 	row = util_stats_get_peer(endpoint, &at);
+	eng_stats_record_up(conn, (struct sockaddr *)&addr, row ? row->path : 0);
 	if (!row) {
 		conn->chan.stats = conn->engine->rest ? conn->engine->rest : &conn->engine->unread;
 		return;
@@ -100,7 +125,16 @@ void eng_stats_conn_end(struct eng_conn *conn)
 	conn->chan.stats = &conn->engine->unread;
 }
 
-void eng_stats_failed(struct core_engine_ep *eep, int err)
+/** Gets the address of the peer; one without handshake, in tests, has none. */
+static void eng_stats_peer_addr(const struct eng_conn *conn, struct sockaddr_storage *addr)
+{
+	addr->ss_family = AF_UNSPEC;
+	if (conn->cm)
+		cm_conn_addr(conn->cm, addr);
+}
+
+/** Counts the end of a connection or of an attempt at its endpoint. */
+static void eng_stats_count_end(struct core_engine_ep *eep, int err)
 {
 	struct copyrpc_stats_endpoint *row = eep->ep->stats;
 
@@ -118,11 +152,37 @@ void eng_stats_failed(struct core_engine_ep *eep, int err)
 	}
 }
 
+void eng_stats_failed(struct core_engine_ep *eep, const struct sockaddr *addr, int err)
+{
+	eng_stats_count_end(eep, err);
+	util_event(COPYRPC_STATS_NOT_CONNECTED, addr, 0, (uint64_t)-err);
+}
+
 void eng_stats_conn_down(struct eng_conn *conn)
 {
+	struct sockaddr_storage addr;
+
+	eng_stats_peer_addr(conn, &addr);
+	if (conn->err == -FI_ESHUTDOWN)
+		util_event(COPYRPC_STATS_CLOSED, (struct sockaddr *)&addr,
+			   conn->transport->ops->path, 0);
+	else
+		util_event(COPYRPC_STATS_LOST, (struct sockaddr *)&addr, conn->transport->ops->path,
+			   (uint64_t)-conn->err);
 	if (conn->chan.stats && conn->chan.stats != conn->engine->rest)
 		conn->chan.stats->error = -conn->err;
-	eng_stats_failed(conn->eep, conn->err);
+	eng_stats_count_end(conn->eep, conn->err);
+}
+
+void eng_stats_conn_closing(struct eng_conn *conn)
+{
+	struct sockaddr_storage addr;
+
+	if (!conn->up_reported || conn->err)
+		return;
+	eng_stats_peer_addr(conn, &addr);
+	util_event(COPYRPC_STATS_CLOSED_HERE, (struct sockaddr *)&addr, conn->transport->ops->path,
+		   0);
 }
 
 void eng_stats_get(struct core_chan *chan, const struct core_get *get)

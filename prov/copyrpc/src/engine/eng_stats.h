@@ -2,7 +2,8 @@
 /*
  * Rows of the statistics page (util/stats.h) for what an engine has: its transports, its endpoints
  * and their connections, and one row for all connections for which there is none. Called by the
- * engine where these begin and end, and by transports for events that are not counted in line.
+ * engine where these begin and end, and by transports for what is not counted in line. Records the
+ * events in the life of connections, too (util/event.h).
  *
  * A connection has its row, core_chan.stats, while it is up. Before and after, the pointer leads to
  * a row that is never read (core_engine.unread), and without room in the page to one that others of
@@ -15,6 +16,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 struct copyrpc_stats_packets;
 struct copyrpc_stats_peer;
@@ -53,9 +55,12 @@ struct copyrpc_stats_packets *eng_stats_packets(struct core_engine_ep *eep);
 void eng_stats_conn_up(struct eng_conn *conn);
 void eng_stats_conn_end(struct eng_conn *conn);
 
-/** Counts the end of a connection, or of an attempt, at its endpoint by `err` (-FI_E*). */
-void eng_stats_failed(struct core_engine_ep *eep, int err);
+/** Counts and records an attempt that ended with `err` (-FI_E*). */
+void eng_stats_failed(struct core_engine_ep *eep, const struct sockaddr *addr, int err);
+/** Counts and records a connection that ended by conn->err. */
 void eng_stats_conn_down(struct eng_conn *conn);
+/** Records that this end closes a connection, if it is up. */
+void eng_stats_conn_closing(struct eng_conn *conn);
 
 /** Counts a get, or a direct access, that ended. */
 void eng_stats_get(struct core_chan *chan, const struct core_get *get);

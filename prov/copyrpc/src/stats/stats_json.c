@@ -207,5 +207,7 @@ void stats_print_json(FILE *out, const struct stats_view *view)
 	stats_json_table(out, view, COPYRPC_STATS_ENDPOINTS);
 	fprintf(out, "],\"peers\":[");
 	stats_json_table(out, view, COPYRPC_STATS_PEERS);
-	fprintf(out, "]}");
+	fprintf(out, "],\"events\":");
+	stats_print_json_events(out, view);
+	fprintf(out, "}");
 }

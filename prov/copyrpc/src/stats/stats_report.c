@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "stats/stats_print.h"
+#include "util/event.h"
 #include "util/job.h"
 #include "util/log.h"
 #include "util/param.h"
@@ -199,6 +201,27 @@ static void stats_report_now(void)
 	free(text);
 }
 
+/**
+ * Keeps the events of this process in a file beside the report, for one that does not live to write
+ * it. Replaces that of an earlier run. A report that goes to no regular file has none.
+ */
+static void stats_report_keep_events(const char *report)
+{
+	char name[PATH_MAX + sizeof(STATS_REPORT_EVENTS)];
+	struct stat st;
+	int fd, err;
+
+	if (stat(report, &st) || !S_ISREG(st.st_mode))
+		return;
+	snprintf(name, sizeof(name), "%s%s", report, STATS_REPORT_EVENTS);
+	unlink(name);
+	fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	err = fd < 0 ? errno : util_event_to_file(fd);
+	if (err)
+		UTIL_WARN(FABRIC, "FI_COPYRPC_STATS=%s: no events are kept in %s: %s\n",
+			  util_params.stats, name, strerror(err));
+}
+
 /** Warns of a name that cannot be used, or that all ranks of a job share. */
 static void stats_report_check(void)
 {
@@ -217,6 +240,8 @@ static void stats_report_check(void)
 		stats_report_warn(name, errno);
 	else
 		close(fd);
+	if (fd >= 0)
+		stats_report_keep_events(name);
 	if (util_job_rank() >= 0 && !strstr(util_params.stats, "%r") &&
 	    !strstr(util_params.stats, "%p"))
 		UTIL_WARN_HOST(FABRIC,

@@ -4,14 +4,18 @@
  * its last domain closes, or at its end if a domain is still open. Called by ofi/ at these points.
  *
  * The file is opened with the first domain, too, so that a wrong name is known at the start of a
- * job. A name or a file that cannot be used is logged, and the job goes on. A report of a process
- * that had no connection is left out. Sums are those of the process: a later report replaces an
- * earlier one. Tested by test/unit/stats/test_stats_report.c and test/suite.d/54-stats.
+ * job, and so is the file of events (util/event.h), which outlives the process. A name or a file
+ * that cannot be used is logged, and the job goes on. A report of a process that had no connection
+ * is left out. Sums are those of the process: a later report replaces an earlier one. Tested by
+ * test/unit/stats/test_stats_report.c and test/suite.d/54-stats.
  */
 #ifndef STATS_STATS_REPORT_H
 #define STATS_STATS_REPORT_H
 
 #include <stddef.h>
+
+/** Ending that the name of the report gets for the file of events. */
+#define STATS_REPORT_EVENTS ".events"
 
 /** A domain opens, and closes after its last endpoint. Any thread. */
 void stats_report_open(void);

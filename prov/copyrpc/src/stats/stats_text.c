@@ -20,7 +20,7 @@ static const char *stats_bytes(uint64_t bytes, char text[16])
 	return text;
 }
 
-static void stats_text_head(FILE *out, const struct copyrpc_stats_page *page)
+void stats_print_head(FILE *out, const struct copyrpc_stats_page *page)
 {
 	fprintf(out, "copyrpc %s: %s, pid %d on %s", page->release, page->command, (int)page->pid,
 		page->host);
@@ -220,7 +220,7 @@ void stats_print_text(FILE *out, const struct stats_view *view)
 	struct copyrpc_stats_peer sum = stats_view_sum_peers(view);
 	struct copyrpc_stats_endpoint eps = stats_view_sum_endpoints(view);
 
-	stats_text_head(out, view->page);
+	stats_print_head(out, view->page);
 	stats_text_sums(out, &sum);
 	stats_text_sizes(out, &sum);
 	stats_text_waits(out, &sum, &eps);

@@ -9,11 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/event.h"
+
 static const uint32_t stats_row_len[COPYRPC_STATS_TABLES] = {
 	[COPYRPC_STATS_TRANSPORTS] = sizeof(struct copyrpc_stats_transport),
 	[COPYRPC_STATS_ENDPOINTS] = sizeof(struct copyrpc_stats_endpoint),
 	[COPYRPC_STATS_PEERS] = sizeof(struct copyrpc_stats_peer),
 	[COPYRPC_STATS_RESTS] = sizeof(struct copyrpc_stats_peer),
+	[COPYRPC_STATS_EVENTS] = sizeof(struct copyrpc_stats_event),
 };
 
 /* ---- checks ---- */
@@ -78,6 +81,21 @@ static __attribute__((no_sanitize_thread)) void stats_load(stats_word *to, const
 		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 
+/** Copies the events once more, each as a whole. One that changes meanwhile is left out. */
+static void stats_load_events(struct copyrpc_stats_page *copy, const void *src)
+{
+	const struct copyrpc_stats_table *t = &copy->tables[COPYRPC_STATS_EVENTS];
+
+	for (uint32_t i = 1; i < t->rows; i++) {
+		size_t at = t->offset + (size_t)i * t->row_len;
+		struct copyrpc_stats_event *event = (void *)((char *)copy + at);
+
+		if (!util_event_read((const void *)((const char *)src + at), event) ||
+		    (event->number / 2 - 1) % (t->rows - 1) != i - 1)
+			event->number = 0;
+	}
+}
+
 int stats_view_copy(struct stats_view *view, const void *src, size_t len)
 {
 	struct copyrpc_stats_page *copy;
@@ -97,6 +115,7 @@ int stats_view_copy(struct stats_view *view, const void *src, size_t len)
 	stats_clean(copy->host, sizeof(copy->host));
 	stats_clean(copy->release, sizeof(copy->release));
 	stats_clean_rows(view);
+	stats_load_events(copy, src);
 	return 0;
 }
 
@@ -171,6 +190,39 @@ struct copyrpc_stats_endpoint stats_view_sum_endpoints(const struct stats_view *
 			sum.unexpected_now += row->unexpected_now;
 	}
 	return sum;
+}
+
+/* ---- events ---- */
+
+const struct copyrpc_stats_event *stats_view_event(const struct stats_view *view, uint32_t i)
+{
+	const struct copyrpc_stats_table *t = &view->page->tables[COPYRPC_STATS_EVENTS];
+	const struct copyrpc_stats_event *event =
+		(const void *)((const char *)view->page + t->offset + (size_t)i * t->row_len);
+
+	return i && i < t->rows && event->number ? event : NULL;
+}
+
+static int stats_earlier(const void *a, const void *b)
+{
+	const struct copyrpc_stats_event *const *x = a, *const *y = b;
+
+	return (*x)->number < (*y)->number ? -1 : (*x)->number > (*y)->number;
+}
+
+const struct copyrpc_stats_event **stats_view_events(const struct stats_view *view, size_t *cnt)
+{
+	uint32_t rows = stats_view_rows(view, COPYRPC_STATS_EVENTS);
+	const struct copyrpc_stats_event **events = calloc(rows + 1, sizeof(*events));
+
+	*cnt = 0;
+	for (uint32_t i = 1; events && i < rows; i++) {
+		events[*cnt] = stats_view_event(view, i);
+		*cnt += events[*cnt] != NULL;
+	}
+	if (events)
+		qsort(events, *cnt, sizeof(const struct copyrpc_stats_event *), stats_earlier);
+	return events;
 }
 
 /* ---- texts ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Checked copy of a statistics page (copyrpc/stats.h). Called by the report of the provider and by
- * copyrpc_top, which does not link libfabric: includes nothing but the C library.
+ * copyrpc_top, which does not link libfabric: includes the C library and inline functions of util/.
  *
  * The writer of the page may be any process of the user: the copy is taken once, word by word, and
  * all offsets, lengths and texts in it are checked before use. Numbers may be any. After
@@ -34,6 +34,14 @@ const void *stats_view_row(const struct stats_view *view, enum copyrpc_stats_tab
 			   uint32_t i);
 /** Returns the number of rows of a table. */
 uint32_t stats_view_rows(const struct stats_view *view, enum copyrpc_stats_table_id table);
+
+/** Returns the event in row `i`, or NULL if there is none. Kind and values may be any. */
+const struct copyrpc_stats_event *stats_view_event(const struct stats_view *view, uint32_t i);
+/**
+ * Returns the events in order, *cnt of them, in memory that the caller frees, or NULL without
+ * memory. They are valid as long as the view.
+ */
+const struct copyrpc_stats_event **stats_view_events(const struct stats_view *view, size_t *cnt);
 
 /** Returns the messages that a connection sent. */
 static inline uint64_t stats_tx_messages(const struct copyrpc_stats_peer *peer)

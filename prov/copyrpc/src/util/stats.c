@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "util/clock.h"
+#include "util/event.h"
 #include "util/job.h"
 #include "util/log.h"
 #include "util/memfd.h"
@@ -25,7 +26,7 @@ static_assert(COPYRPC_STATS_SEALS ==
 		      (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE),
 	      "copyrpc/stats.h");
 
-/** Rows of the largest table. */
+/** Rows of the largest table of objects. */
 #define UTIL_STATS_ROWS UTIL_STATS_PEERS
 
 static const struct {
@@ -42,6 +43,9 @@ static const struct {
 				  offsetof(struct copyrpc_stats_peer, tx_singles) },
 	[COPYRPC_STATS_RESTS] = { sizeof(struct copyrpc_stats_peer), UTIL_STATS_RESTS,
 				  offsetof(struct copyrpc_stats_peer, tx_singles) },
+	/* Rows of events are written by util/event.c. */
+	[COPYRPC_STATS_EVENTS] = { sizeof(struct copyrpc_stats_event), UTIL_STATS_EVENTS,
+				   sizeof(struct copyrpc_stats_event) },
 };
 
 /** Use of a row. Beside the page: a search must not touch the memory of rows never used. */
@@ -54,7 +58,7 @@ struct util_stats_use {
 /** Page of this process; guarded by `lock`. A forked child begins with none. */
 static struct {
 	pthread_mutex_t lock;
-	struct copyrpc_stats_page *page; /* or NULL */
+	struct copyrpc_stats_page *page; /* or NULL; also read without the lock */
 	int fd;                          /* memfd of the page; -1: private */
 	bool hide;
 	bool guarded; /* fork handlers are registered */
@@ -123,6 +127,7 @@ static void util_stats_in_child(void)
 	}
 	util_stats.page = NULL;
 	util_stats.fd = -1;
+	util_event_in_child();
 	memset(util_stats.rows, 0, sizeof(util_stats.rows));
 	util_stats_unlock();
 }
@@ -208,12 +213,23 @@ static void util_stats_set_tables(struct copyrpc_stats_page *page)
 	}
 }
 
+/** Sets the time from which the times of events count. */
+static void util_stats_set_clock(struct copyrpc_stats_page *page)
+{
+	struct copyrpc_stats_recorder *recorder =
+		(void *)((char *)page + page->tables[COPYRPC_STATS_EVENTS].offset);
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	page->start_ns = (uint64_t)now.tv_sec * UTIL_NS_PER_S + (uint64_t)now.tv_nsec;
+	recorder->clock_ns = util_clock_ns();
+}
+
 /** Makes the page unless there is one. Locked. Returns false without memory. */
 static bool util_stats_ensure(void)
 {
 	uint32_t len = util_stats_page_len();
 	struct copyrpc_stats_page *page;
-	struct timespec now;
 
 	if (util_stats.page)
 		return true;
@@ -221,26 +237,32 @@ static bool util_stats_ensure(void)
 	if (!page)
 		return false;
 	util_stats_guard_fork();
-	clock_gettime(CLOCK_REALTIME, &now);
 	page->version = COPYRPC_STATS_VERSION;
 	page->len = len;
 	page->pid = getpid();
 	page->rank = util_job_rank();
-	page->start_ns = (uint64_t)now.tv_sec * UTIL_NS_PER_S + (uint64_t)now.tv_nsec;
 	page->table_cnt = COPYRPC_STATS_TABLES;
 	util_stats_set_names(page);
 	util_stats_set_tables(page);
+	util_stats_set_clock(page);
 	__atomic_store_n(&page->magic, COPYRPC_STATS_MAGIC, __ATOMIC_RELEASE);
-	util_stats.page = page;
+	__atomic_store_n(&util_stats.page, page, __ATOMIC_RELEASE);
 	return true;
 }
 
 const struct copyrpc_stats_page *util_stats_page(void)
 {
-	const struct copyrpc_stats_page *page;
+	return __atomic_load_n(&util_stats.page, __ATOMIC_ACQUIRE);
+}
 
+struct copyrpc_stats_page *util_stats_make_page(void)
+{
+	struct copyrpc_stats_page *page = __atomic_load_n(&util_stats.page, __ATOMIC_ACQUIRE);
+
+	if (page)
+		return page;
 	util_stats_lock();
-	page = util_stats.page;
+	page = util_stats_ensure() ? util_stats.page : NULL;
 	util_stats_unlock();
 	return page;
 }

@@ -28,6 +28,7 @@
 #define UTIL_STATS_ENDPOINTS  65u
 #define UTIL_STATS_PEERS      257u
 #define UTIL_STATS_RESTS      65u
+#define UTIL_STATS_EVENTS     (1u + 1024u)
 
 /**
  * Returns a row for a new object, zeroed except `row`, or NULL if all are live. It becomes visible
@@ -88,6 +89,9 @@ static inline void util_stats_arrived(struct copyrpc_stats_peer *peer, uint64_t 
  * Returns the page of this process, or NULL if there is none yet. The page is never unmapped.
  */
 const struct copyrpc_stats_page *util_stats_page(void);
+
+/** Like util_stats_page, and makes the page if there is none. NULL: no memory. */
+struct copyrpc_stats_page *util_stats_make_page(void);
 
 /** For tests: the next page is not a memfd. */
 void util_stats_hide(bool hide);

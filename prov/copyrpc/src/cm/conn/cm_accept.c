@@ -114,7 +114,7 @@ static void cm_hello_open_conn(struct cm_ep *cep, struct cm_peer *peer,
 		cm_conn_refuse(conn, ret, "the peer could not use the connection parameters");
 		cm_conn_down(conn, ret);
 		if (peer->req) {
-			cm_req_avoid(peer, params.path);
+			cm_req_avoid(peer, params.path, ret);
 			cm_req_retry(peer, ret,
 				     "the peer's connection parameters could not be used here");
 		}

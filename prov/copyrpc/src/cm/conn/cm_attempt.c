@@ -23,7 +23,8 @@
  */
 static bool cm_attempt_without_stream(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
-	if (cm_ep_needs_proof(peer->cep, &peer->addr) || !cm_req_avoid(peer, WIRE_CM_PATH_SHM))
+	if (cm_ep_needs_proof(peer->cep, &peer->addr) ||
+	    !cm_req_avoid(peer, WIRE_CM_PATH_SHM, -FI_EHOSTUNREACH))
 		return false;
 	cm_dgram_start(peer, ack, cm_req_path(peer));
 	return true;
@@ -125,7 +126,7 @@ void cm_attempt_failed_locally(struct cm_peer *peer, uint32_t path, int err, con
 
 	snprintf(why, sizeof(why), "%s here (%s)%s", what, fi_strerror(-err),
 		 err == -FI_EMFILE ? "; raise `ulimit -n`" : "");
-	if (cm_req_is_temporary(err) || cm_req_avoid(peer, path))
+	if (cm_req_is_temporary(err) || cm_req_avoid(peer, path, err))
 		cm_req_retry(peer, err, why);
 	else
 		cm_req_fail(peer, err, "%s", why);

@@ -13,6 +13,7 @@
 #include "cm/conn/cm_udp.h"
 #include "cm/ep/cm_ep.h"
 #include "util/clock.h"
+#include "util/event.h"
 #include "util/log.h"
 
 static const uint8_t cm_req_next[CM_REQ_STATE_CNT] = {
@@ -320,13 +321,14 @@ uint32_t cm_req_path(const struct cm_peer *peer)
 	return left & -left;
 }
 
-bool cm_req_avoid(struct cm_peer *peer, uint32_t path)
+bool cm_req_avoid(struct cm_peer *peer, uint32_t path, int err)
 {
 	struct cm_req *req = peer->req;
 
 	if (!(req->common & ~req->avoided & ~path))
 		return false;
 	req->avoided |= path;
+	util_event(COPYRPC_STATS_PATH_FAILED, &peer->addr.sa, path, (uint64_t)-err);
 	return true;
 }
 
@@ -351,7 +353,7 @@ void cm_req_refused(struct cm_peer *peer, uint32_t path, const struct wire_cm_pk
 	if (!peer->req)
 		return;
 	/* A refusal for the wrong user holds for every path. */
-	if (err == -FI_EACCES || (!cm_req_is_temporary(err) && !cm_req_avoid(peer, path))) {
+	if (err == -FI_EACCES || (!cm_req_is_temporary(err) && !cm_req_avoid(peer, path, err))) {
 		cm_req_fail(peer, err, "refused by the peer: %s (%s)", nak->nak.text,
 			    fi_strerror(-err));
 		return;

@@ -84,8 +84,8 @@ void cm_req_await_conn(struct cm_peer *peer);
 void cm_req_retry(struct cm_peer *peer, int err, const char *why);
 /** Schedules the next attempt later: the peer's own attempt is on its way. */
 void cm_req_yield(struct cm_peer *peer);
-/** Avoids a path after a permanent error. Returns false if there is no other path. */
-bool cm_req_avoid(struct cm_peer *peer, uint32_t path);
+/** Avoids a path after a permanent error `err`. Returns false if there is no other path. */
+bool cm_req_avoid(struct cm_peer *peer, uint32_t path, int err);
 /** Returns the best of the paths in `common` that are not avoided, or 0. */
 uint32_t cm_req_path(const struct cm_peer *peer);
 /** Completes the request. Returns false if there was none. */

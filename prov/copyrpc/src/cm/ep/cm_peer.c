@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cm/ep/cm_ep.h"
+#include "util/event.h"
 #include "util/log.h"
 
 #define CM_PEER_BUCKETS_MIN 16
@@ -87,6 +88,7 @@ void cm_peer_note_failure(struct cm_peer *peer, uint64_t peer_inc, uint32_t path
 	if (came || ++peer->failed_cnt < CM_PEER_FAILURES_MAX || peer->failed_paths & path)
 		return;
 	peer->failed_paths |= path;
+	util_event(COPYRPC_STATS_PATH_AVOIDED, &peer->addr.sa, path, 0);
 	if (peer->cep->paths.all & ~peer->failed_paths)
 		UTIL_WARN(
 			EP_CTRL,

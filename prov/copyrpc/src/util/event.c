@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Implements event.h. */
+#include "util/event.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/clock.h"
+#include "util/stats.h"
+
+/** File of the events. Its number may come to mean another file: the application closes any. */
+static struct {
+	int fd; /* -1: none; atomic */
+	dev_t dev;
+	ino_t ino;
+} util_event_file = { .fd = -1 };
+
+static bool util_event_is_own(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_dev == util_event_file.dev &&
+	       st.st_ino == util_event_file.ino;
+}
+
+/** Writes bytes of the page at their place in the file. Returns 0 or an errno. */
+static int util_event_save(int fd, const void *from, size_t len, size_t offset)
+{
+	ssize_t done;
+
+	while (len) {
+		done = pwrite(fd, from, len, (off_t)offset);
+		if (done < 0 && errno != EINTR)
+			return errno;
+		if (done > 0) {
+			from = (const char *)from + done;
+			offset += (size_t)done;
+			len -= (size_t)done;
+		}
+	}
+	return 0;
+}
+
+static struct copyrpc_stats_recorder *util_event_recorder(struct copyrpc_stats_page *page)
+{
+	return (void *)((char *)page + page->tables[COPYRPC_STATS_EVENTS].offset);
+}
+
+static struct copyrpc_stats_event *util_event_row(struct copyrpc_stats_page *page, uint64_t number)
+{
+	struct copyrpc_stats_event *rows = (void *)util_event_recorder(page);
+
+	return &rows[1 + (number - 1) % (UTIL_STATS_EVENTS - 1)];
+}
+
+/** Claims a row for an event unless it has a later one, or is being written. */
+static bool util_event_claim(struct copyrpc_stats_event *row, uint64_t number)
+{
+	uint64_t seen = __atomic_load_n(&row->number, __ATOMIC_RELAXED);
+
+	do {
+		if (seen % 2 || seen >= 2 * number)
+			return false;
+	} while (!__atomic_compare_exchange_n(&row->number, &seen, 2 * number - 1, true,
+					      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	return true;
+}
+
+/**
+ * Fills a row that is claimed. Each store is a release, so none moves before the claim: a reader
+ * that finds the same number before and after the other words has read one event.
+ */
+static void util_event_fill(struct copyrpc_stats_event *row,
+			    const struct copyrpc_stats_event *event)
+{
+	const util_event_word *from = (const void *)event;
+	util_event_word *to = (void *)row;
+
+	for (size_t i = 1; i < sizeof(*row) / 8; i++)
+		__atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
+	__atomic_store_n(&to[0], from[0], __ATOMIC_RELEASE);
+}
+
+static void util_event_save_one(const struct copyrpc_stats_page *page,
+				const struct copyrpc_stats_event *row,
+				const struct copyrpc_stats_event *event)
+{
+	int fd = __atomic_load_n(&util_event_file.fd, __ATOMIC_ACQUIRE), err = errno;
+
+	if (fd >= 0 && util_event_is_own(fd))
+		util_event_save(fd, event, sizeof(*event),
+				(size_t)((const char *)row - (const char *)page));
+	errno = err;
+}
+
+void util_event(enum copyrpc_stats_event_kind kind, const struct sockaddr *peer, uint64_t value0,
+		uint64_t value1)
+{
+	struct copyrpc_stats_page *page = util_stats_make_page();
+	struct copyrpc_stats_event event = { .kind = kind, .values = { value0, value1 } };
+	struct copyrpc_stats_event *row;
+	uint64_t number;
+
+	if (!page)
+		return;
+	number = __atomic_add_fetch(&util_event_recorder(page)->event_cnt, 1, __ATOMIC_RELAXED);
+	row = util_event_row(page, number);
+	if (!util_event_claim(row, number))
+		return;
+	event.number = 2 * number;
+	event.time_ns = util_clock_ns() - util_event_recorder(page)->clock_ns;
+	if (peer)
+		util_stats_set_addr(&event.peer, peer);
+	util_event_fill(row, &event);
+	util_event_save_one(page, row, &event);
+}
+
+/** Writes the head of the page and that of the events. The rest is zero: free rows. */
+static int util_event_save_heads(int fd, struct copyrpc_stats_page *page)
+{
+	const struct copyrpc_stats_recorder recorder = {
+		.row.state = COPYRPC_STATS_PAST,
+		.clock_ns = util_event_recorder(page)->clock_ns,
+	};
+	int err = posix_fallocate(fd, 0, page->len);
+
+	if (!err)
+		err = util_event_save(fd, &recorder, sizeof(recorder),
+				      page->tables[COPYRPC_STATS_EVENTS].offset);
+	if (!err)
+		err = util_event_save(fd, page, sizeof(*page), 0);
+	return err;
+}
+
+/** Writes the events of before. */
+static void util_event_save_rows(struct copyrpc_stats_page *page)
+{
+	struct copyrpc_stats_event event;
+
+	for (uint64_t number = 1; number < UTIL_STATS_EVENTS; number++) {
+		const struct copyrpc_stats_event *row = util_event_row(page, number);
+
+		if (util_event_read(row, &event))
+			util_event_save_one(page, row, &event);
+	}
+}
+
+int util_event_to_file(int fd)
+{
+	struct copyrpc_stats_page *page = util_stats_make_page();
+	struct stat st;
+	int err = page ? util_event_save_heads(fd, page) : ENOMEM;
+
+	if (!err && fstat(fd, &st))
+		err = errno;
+	if (err) {
+		close(fd);
+		return err;
+	}
+	util_event_file.dev = st.st_dev;
+	util_event_file.ino = st.st_ino;
+	__atomic_store_n(&util_event_file.fd, fd, __ATOMIC_RELEASE);
+	util_event_save_rows(page);
+	return 0;
+}
+
+void util_event_in_child(void)
+{
+	if (util_event_file.fd >= 0 && util_event_is_own(util_event_file.fd))
+		close(util_event_file.fd);
+	util_event_file.fd = -1;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Flight recorder: the last events in the life of connections, in a ring of the statistics page
+ * (copyrpc/stats.h, docs/statistics.md). Called by cm/ and engine/ where connections are made and
+ * end, never per message.
+ *
+ * Any thread, without a lock: a writer takes the next number, claims the row of that number, fills
+ * it, and stores the number last. A row that another thread is writing, a whole lap behind, is left
+ * to it, and the event is dropped.
+ *
+ * With a file each event is also written there, so that it survives the process. The file is of the
+ * format of the page. A forked child does not write the file of its parent.
+ *
+ * Tested by test/unit/util/test_event.c and test/stress/stress_event.c.
+ */
+#ifndef UTIL_EVENT_H
+#define UTIL_EVENT_H
+
+#include <copyrpc/stats.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+/** Records an event. NULL: no peer. */
+void util_event(enum copyrpc_stats_event_kind kind, const struct sockaddr *peer, uint64_t value0,
+		uint64_t value1);
+
+/** Word of a row, whatever the fields in it. */
+typedef uint64_t __attribute__((may_alias)) util_event_word;
+
+/**
+ * Copies an event that may be written meanwhile, also by another process. Returns false if there is
+ * none, or it changed.
+ */
+static inline bool util_event_read(const struct copyrpc_stats_event *row,
+				   struct copyrpc_stats_event *event)
+{
+	const util_event_word *from = (const void *)row;
+	util_event_word *to = (void *)event;
+
+	/* Each load is an acquire: none moves before the one in front of it. */
+	for (size_t i = 0; i < sizeof(*row) / 8; i++)
+		to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+	return to[0] && to[0] % 2 == 0 && __atomic_load_n(&from[0], __ATOMIC_RELAXED) == to[0];
+}
+
+/**
+ * Writes the head of the page and all events into the empty file `fd`, reserves its space, and from
+ * now on writes each event there, too. Takes over `fd`. Returns 0, or an errno: then it is closed.
+ */
+int util_event_to_file(int fd);
+
+/** Forgets the file. Called in a forked child. */
+void util_event_in_child(void);
+
+#endif
