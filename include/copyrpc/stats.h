@@ -37,6 +37,8 @@ enum copyrpc_stats_table_id {
 	COPYRPC_STATS_PEERS,      /* struct copyrpc_stats_peer: a connection each */
 	COPYRPC_STATS_RESTS,      /* struct copyrpc_stats_peer: connections without a row */
 	COPYRPC_STATS_EVENTS,     /* struct copyrpc_stats_event; row 0: copyrpc_stats_recorder */
+	COPYRPC_STATS_STALLS,     /* likewise */
+	COPYRPC_STATS_WAITS,      /* struct copyrpc_stats_wait */
 	COPYRPC_STATS_TABLES,
 };
 
@@ -174,7 +176,7 @@ struct copyrpc_stats_peer {
 	uint32_t path;                  /* enum copyrpc_stats_path */
 	char device[16];
 	int32_t error; /* errno with which it ended; 0: none */
-	uint32_t reserved;
+	int32_t pid;   /* process of the peer on this host; 0: unknown */
 	/* Counters from here on. */
 	/* Messages: sends, calls and responses; over datagrams responses are not counted. */
 	uint64_t tx_singles;  /* messages that left in one step, each a batch of its own */
@@ -212,6 +214,36 @@ enum copyrpc_stats_event_kind {
 	COPYRPC_STATS_CLOSED,        /* by the peer, in good order: path, 0 */
 	COPYRPC_STATS_CLOSED_HERE,   /* by this end: path, 0 */
 	COPYRPC_STATS_LOST,          /* path, error */
+	/* The following are in the table of stalls. */
+	COPYRPC_STATS_STALL = 32, /* sending is refused: cause, attempts refused */
+	COPYRPC_STATS_STALL_END,  /* attempts refused, nanoseconds */
+	COPYRPC_STATS_LOSSES,     /* packets are sent again: their number, 0 */
+	COPYRPC_STATS_LOSSES_END, /* packets sent again, nanoseconds */
+	COPYRPC_STATS_WAIT,       /* an operation waits for long: cause, nanoseconds */
+	COPYRPC_STATS_WAIT_END,   /* cause, nanoseconds */
+};
+
+/** Causes of the wait of an operation for a peer. */
+enum copyrpc_stats_cause {
+	COPYRPC_STATS_FOR_CONNECTION = 1, /* to be connected */
+	COPYRPC_STATS_FOR_ROOM,           /* room in the peer's ring, or a slot */
+	COPYRPC_STATS_FOR_CREDIT,         /* credit for a response, or a packet */
+	COPYRPC_STATS_FOR_QUEUE,          /* the send queue of the device */
+	COPYRPC_STATS_FOR_ACK,            /* the acknowledgement of a message */
+	COPYRPC_STATS_FOR_RECEIVE,        /* a receive buffer of the peer */
+	COPYRPC_STATS_FOR_RESPONSE,       /* the response to a request */
+};
+
+/** A peer that operations of this process wait for. */
+struct copyrpc_stats_wait {
+	struct copyrpc_stats_row row;   /* only LIVE ones are valid */
+	struct copyrpc_stats_addr peer; /* address of the endpoint */
+	uint32_t endpoint;              /* row in the table of endpoints */
+	int32_t pid;                    /* process of the peer; 0: unknown */
+	uint32_t cause;                 /* enum copyrpc_stats_cause */
+	uint32_t reserved;
+	uint64_t since_ns;   /* the wait began then, or little before; since the page was made */
+	uint64_t arrived_ns; /* no earlier than the last arrival of something from the peer */
 };
 
 /** Row 0 of the table of events. */
@@ -219,7 +251,8 @@ struct copyrpc_stats_recorder {
 	struct copyrpc_stats_row row; /* COPYRPC_STATS_PAST */
 	uint64_t clock_ns;            /* CLOCK_MONOTONIC when the page was made */
 	uint64_t event_cnt;           /* events since then */
-	uint64_t reserved[5];
+	uint64_t looked_ns;           /* last look at the peers (FI_COPYRPC_WATCH), as time_ns */
+	uint64_t reserved[4];
 };
 
 /** An event. The one with number n is in row 1 + (n - 1) % (rows - 1). */

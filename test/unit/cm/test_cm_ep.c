@@ -66,6 +66,32 @@ Test(cm_ep, the_address_is_always_concrete)
 	}
 }
 
+static void count_tick(void *ctx)
+{
+	__atomic_fetch_add((unsigned *)ctx, 1, __ATOMIC_RELAXED);
+}
+
+Test(cm_ep, ticks_come_as_long_as_it_is_open, .timeout = 200)
+{
+	static const struct cm_ep_ops ops = { .tick = count_tick };
+	const struct cm_cfg cfg = { .tick_ms = 1 };
+	struct cm_node *ticking;
+	struct cm_ep *cep;
+	union cm_addr addr;
+	unsigned cnt = 0, last;
+
+	cr_assert_eq(cm_node_open_cfg(&cfg, &ticking), 0);
+	cm_test_addr("127.0.0.1", 0, &addr);
+	cr_assert_eq(cm_ep_open(ticking, &addr.sa, shm_only, &ops, &cnt, &cep), 0);
+	while (__atomic_load_n(&cnt, __ATOMIC_RELAXED) < 5)
+		usleep(1000);
+	cm_ep_close(cep);
+	last = cnt;
+	usleep(20000);
+	cr_expect_eq(cnt, last, "none after the close");
+	cm_node_close(ticking);
+}
+
 Test(cm_ep, addresses_that_cannot_be_bound_are_errors)
 {
 	struct sockaddr unix_addr = { .sa_family = AF_UNIX };

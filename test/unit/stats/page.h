@@ -20,6 +20,8 @@ struct page {
 	struct copyrpc_stats_peer peers[PAGE_ROWS];
 	struct copyrpc_stats_peer rests[PAGE_ROWS];
 	struct copyrpc_stats_event events[PAGE_ROWS];
+	struct copyrpc_stats_event stalls[PAGE_ROWS];
+	struct copyrpc_stats_wait waits[PAGE_ROWS];
 };
 
 static inline void page_table(struct page *page, unsigned i, const void *rows, size_t row_len)
@@ -52,6 +54,15 @@ static inline void page_init(struct page *page)
 	page_table(page, COPYRPC_STATS_PEERS, page->peers, sizeof(page->peers[0]));
 	page_table(page, COPYRPC_STATS_RESTS, page->rests, sizeof(page->rests[0]));
 	page_table(page, COPYRPC_STATS_EVENTS, page->events, sizeof(page->events[0]));
+	page_table(page, COPYRPC_STATS_STALLS, page->stalls, sizeof(page->stalls[0]));
+	page_table(page, COPYRPC_STATS_WAITS, page->waits, sizeof(page->waits[0]));
+	page->waits[1] = (struct copyrpc_stats_wait){ .row.state = COPYRPC_STATS_ENDED };
+	page->waits[2] = (struct copyrpc_stats_wait){ .row.state = COPYRPC_STATS_LIVE,
+						      .peer = { .family = AF_INET, .port = 6 },
+						      .pid = 43,
+						      .cause = COPYRPC_STATS_FOR_ROOM,
+						      .since_ns = 100,
+						      .arrived_ns = 90 };
 	page->transports[1] = (struct copyrpc_stats_transport){ .row.state = COPYRPC_STATS_LIVE,
 								.name = "shm",
 								.path = COPYRPC_STATS_SHM };

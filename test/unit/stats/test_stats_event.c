@@ -61,6 +61,25 @@ Test(stats_event, the_last_events_are_in_order_whatever_row_they_are_in)
 	free(text);
 }
 
+Test(stats_event, stalls_and_other_events_are_in_order_of_time)
+{
+	char *text;
+
+	page_init(&page);
+	page.events[1] = event(1, COPYRPC_STATS_CONNECTING, 0, 0);
+	page.events[2] = event(2, COPYRPC_STATS_CLOSED, COPYRPC_STATS_SHM, 0);
+	page.stalls[1] = event(1, COPYRPC_STATS_STALL, COPYRPC_STATS_FOR_CREDIT, 9);
+	page.stalls[1].time_ns += 1;
+	page.stalls[2] = event(2, COPYRPC_STATS_WAIT_END, COPYRPC_STATS_FOR_ACK, 12300000000);
+	page.stalls[2].time_ns -= 1;
+	text = printed(stats_print_events);
+	expect(text, "requests a connection\n");
+	expect(strstr(text, "requests"), "sending is refused for credit, 9 times\n");
+	expect(strstr(text, "refused"), "the operation waited for an acknowledgement for 12.3 s\n");
+	expect(strstr(text, "waited"), "closed by the peer by shm\n");
+	free(text);
+}
+
 Test(stats_event, rows_that_are_forged_or_being_written_are_left_out)
 {
 	char *text;

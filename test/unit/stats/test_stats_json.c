@@ -28,6 +28,10 @@ Test(stats_json, each_member_is_written)
 			   "%s", text);
 	cr_expect_not_null(strstr(text, "\"tx_batches\":[2,0,0,1]"), "%s", text);
 	cr_expect_not_null(strstr(text, "\"better_path\":\"shm\""), "%s", text);
-	cr_expect_str_eq(text + strlen(text) - 3, "[]}");
+	cr_expect_not_null(strstr(text, "\"events\":[],\"waits\":[{\"address\":\"0.0.0.0:6\","
+					"\"pid\":43,\"for\":\"room in the ring\","
+					"\"since_ns\":100,\"arrived_ns\":90}]}"),
+			   "%s", text);
+	cr_expect_str_eq(text + strlen(text) - 3, "}]}");
 	free(text);
 }

@@ -129,7 +129,8 @@ Test(param, every_parameter_is_published_with_its_default)
 		"PORTS",         "GID_INDEX",       "MEM",         "RING_SIZE",      "GRANT_MAX",
 		"EAGER_MAX",     "SINGLE_COPY_MIN", "RNDV_MIN",    "UNEXPECTED_MEM", "PEER_TIMEOUT",
 		"NIC_RMA",       "REVOKE_TIMEOUT",  "SINGLE_COPY", "HOLD",           "LINK_RATE",
-		"UDP_EAGER_MAX", "UDP_PLAIN",       "STATS",       "FAULT",          "LAYERING"
+		"UDP_EAGER_MAX", "UDP_PLAIN",       "STATS",       "WATCH",          "FAULT",
+		"LAYERING"
 	};
 	struct fi_param *params;
 	int cnt, found = 0;

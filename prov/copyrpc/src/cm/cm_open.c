@@ -12,6 +12,7 @@
 #include "cm/conn/cm_unused.h"
 #include "cm/ep/cm_ep.h"
 #include "cm/msg/cm_connreq.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 static int cm_ep_choose_addr(struct cm_ep *cep, const struct sockaddr *addr)
@@ -22,11 +23,27 @@ static int cm_ep_choose_addr(struct cm_ep *cep, const struct sockaddr *addr)
 	return ret ? ret : cm_addr_resolve(&cep->addr);
 }
 
+static void cm_ep_arm_tick(struct cm_ep *cep)
+{
+	if (cep->node->cfg.tick_ms > 0 && cep->ops->tick)
+		cm_node_arm(cep->node, &cep->tick_timer,
+			    util_clock_ns() + (uint64_t)cep->node->cfg.tick_ms * UTIL_NS_PER_MS);
+}
+
+static void cm_ep_on_tick(struct cm_timer *timer)
+{
+	struct cm_ep *cep = UTIL_CONTAINER_OF(timer, struct cm_ep, tick_timer);
+
+	cm_ep_arm_tick(cep);
+	cep->ops->tick(cep->ctx);
+}
+
 static void cm_ep_init(struct cm_ep *cep)
 {
 	cm_src_init(&cep->udp, cm_udp_on_ready);
 	cm_src_init(&cep->listen, cm_accept_on_ready);
 	cm_timer_init(&cep->listen_timer, cm_accept_on_pause_over);
+	cm_timer_init(&cep->tick_timer, cm_ep_on_tick);
 	cm_cookie_init(&cep->jar);
 	cm_mac_random_name(cep->name, sizeof(cep->name));
 	cep->inc = cm_mac_random();
@@ -49,10 +66,12 @@ static int cm_ep_watch(struct cm_ep *cep, int udp_fd, int listen_fd)
 		if (ret)
 			cm_src_release(cep->node, &cep->udp);
 	}
-	if (!ret)
+	if (!ret) {
 		cep->node->cep_cnt++;
-	else
+		cm_ep_arm_tick(cep);
+	} else {
 		cm_node_wait_pass(cep->node);
+	}
 	cm_node_unlock(cep->node);
 	return ret;
 }
@@ -145,6 +164,7 @@ void cm_ep_close(struct cm_ep *cep)
 	cm_ep_orphan_conns(cep);
 	cm_accept_drop_incoming(cep);
 	cm_node_disarm(node, &cep->listen_timer);
+	cm_node_disarm(node, &cep->tick_timer);
 	cm_src_close(node, &cep->udp);
 	cm_src_close(node, &cep->listen);
 	cm_node_wait_pass(node);

@@ -185,6 +185,7 @@ struct core_chan {
 	const uint64_t *posted;
 	uint64_t awaited;
 	enum core_shortage shortage;      /* cause of the last -FI_EAGAIN from call or call_buf */
+	int32_t pid;                      /* process of the peer; 0: unknown. Set by the engine */
 	struct copyrpc_stats_peer *stats; /* the engine counts there; set by it */
 };
 
@@ -385,6 +386,8 @@ struct core_upcalls {
 	 * rejected.
 	 */
 	void (*on_refused)(struct core_ep *ep, int err, const void *data, size_t len);
+	/* Comes every few seconds while progress is made: see core/watch/core_watch.h. */
+	void (*on_watch)(struct core_ep *ep);
 	/*
 	 * For a connected endpoint (core_conn.h): progress would deliver an event. Called by the
 	 * control thread, without the domain's lock.
@@ -403,6 +406,8 @@ struct core_upcalls {
  */
 struct core_progress {
 	int wait_fd; /* readable once armed, see dev.h; -1: none */
+	/* Set by core before a thread sleeps: it should be woken for on_watch. Atomic */
+	bool waits;
 };
 
 /** Progress contract: what a domain needs to run an engine and to sleep on it. */

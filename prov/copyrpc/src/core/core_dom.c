@@ -4,6 +4,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "core/core_ep.h"
 #include "core/core_handler.h"
 
 /**
@@ -172,12 +173,25 @@ static bool core_dom_is_busy(struct core_dom *dom)
 	return busy;
 }
 
+/** Returns true if operations are open, so that a thread that sleeps should look at them. */
+static bool core_dom_waits(const struct core_dom *dom)
+{
+	const struct util_list *it;
+
+	for (it = dom->eps.next; it != &dom->eps; it = it->next)
+		if (UTIL_CONTAINER_OF(it, const struct core_ep, dom_link)->tx_open)
+			return true;
+	return false;
+}
+
 int core_dom_arm(struct core_dom *dom)
 {
 	struct core_dom *member = dom;
 	int ret;
 
 	do {
+		__atomic_store_n(&member->progress->waits, core_dom_waits(member),
+				 __ATOMIC_RELAXED);
 		ret = core_dom_is_busy(member) ? -FI_EAGAIN
 					       : member->progress_ops->arm(member->progress);
 		member = member->merged_next;

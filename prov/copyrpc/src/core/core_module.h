@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Hooks of the modules msg, rma, coll and rpc into the life of endpoints, peers and regions. Called
- * by core, which includes none of the modules; core/modules/core_modules.c fills the table.
+ * Hooks of the modules msg, rma, coll, rpc and watch into the life of endpoints, peers and regions.
+ * Called by core, which includes none of the modules; core/modules/core_modules.c fills the table.
  */
 #ifndef CORE_CORE_MODULE_H
 #define CORE_CORE_MODULE_H
@@ -40,7 +40,7 @@ struct core_module {
 	void (*mr_revoke)(struct core_mr *mr, bool all);
 };
 
-#define CORE_MODULE_CNT 4
+#define CORE_MODULE_CNT 5
 
 extern const struct core_module core_modules[CORE_MODULE_CNT];
 

@@ -103,6 +103,7 @@ void core_op_adopt(struct core_op *op, const struct core_op_ops *ops, struct cor
 	op->ops = ops;
 	op->peer = peer;
 	op->queued = false;
+	op->watched = false;
 	util_list_init(&op->wait_link);
 	util_list_push_back(&peer->tx, &op->peer_link);
 	peer->ep->tx_open++;

@@ -14,6 +14,7 @@
 #ifndef CORE_CORE_OP_H
 #define CORE_CORE_OP_H
 
+#include <copyrpc/stats.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -50,14 +51,16 @@ struct core_op_ops {
 	 * operation.
 	 */
 	void (*fail)(struct core_op *op, int err);
+	enum copyrpc_stats_cause awaits; /* cause of the wait once all was sent; 0: a response */
 };
 
 struct core_op {
 	const struct core_op_ops *ops;
 	struct core_peer *peer;
-	bool queued; /* not started */
-	bool fence;  /* set by the submitter: starts after all earlier operations have ended */
-	bool reads;  /* set by the submitter: may start while direct reads are in progress */
+	bool queued;  /* not started */
+	bool watched; /* was the oldest of its peer at a look (core/watch/core_watch.h) */
+	bool fence;   /* set by the submitter: starts after all earlier operations have ended */
+	bool reads;   /* set by the submitter: may start while direct reads are in progress */
 	struct util_list peer_link; /* core_peer.tx */
 	struct util_list wait_link; /* core_peer.tx_queue or .tx_stream */
 };

@@ -14,6 +14,7 @@
 #ifndef CORE_CORE_PEER_H
 #define CORE_CORE_PEER_H
 
+#include <copyrpc/stats.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -32,6 +33,31 @@ enum core_peer_state {
 	CORE_PEER_CONNECTING, /* handshake in progress */
 	CORE_PEER_UP,         /* chan is set */
 	CORE_PEER_DEAD,       /* died, or could not be reached */
+};
+
+/** Period in which a counter of a connection grows. */
+struct core_peer_stall {
+	uint64_t since_ns; /* 0: it does not */
+	uint64_t cnt;      /* grown since then */
+};
+
+/** Result of the last look at a peer (core/watch/core_watch.h). */
+struct core_peer_watch {
+	uint64_t unwatched_ns;             /* core_ep.unwatched_ns at the last look */
+	uint64_t since_ns;                 /* the oldest operation is open since then, or longer */
+	uint64_t head;                     /* number of the oldest pending completion */
+	uint64_t arrivals;                 /* changes when something arrives */
+	uint64_t arrived_ns;               /* no later arrival than this */
+	uint64_t refused[3];               /* attempts for lack of room, credit, send queue */
+	uint64_t resent;                   /* packets sent again */
+	struct core_peer_stall stall;      /* attempts refused */
+	struct core_peer_stall losses;     /* packets sent again */
+	const void *stats;                 /* row of the connection whose counters these are */
+	struct copyrpc_stats_wait *row;    /* or NULL */
+	enum copyrpc_stats_cause cause;    /* of the wait; 0: nothing is open */
+	enum copyrpc_stats_cause shortage; /* last cause of an attempt that was refused */
+	bool counted;                      /* waits since an earlier look */
+	bool reported;                     /* the wait is an event */
 };
 
 struct core_peer {
@@ -64,6 +90,7 @@ struct core_peer {
 	struct core_tx_selector selector;
 	uint64_t incarnation;
 	struct sockaddr_storage addr;
+	struct core_peer_watch watch;
 };
 
 /**

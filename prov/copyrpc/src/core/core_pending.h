@@ -76,6 +76,13 @@ static inline bool core_pending_push(struct core_pending *pending, struct core_c
 	return true;
 }
 
+/** Returns true while a send is pending. */
+static inline bool core_pending_is_open(const struct core_pending *pending)
+{
+	return pending->slots &&
+	       pending->head != pending->lap + (uint64_t)(pending->next - pending->slots);
+}
+
 /** Implements core_upcalls.on_acked: completes the sends that end at or before `pos`. */
 void core_pending_on_acked(struct core_chan *chan, uint64_t pos);
 

@@ -299,6 +299,7 @@ static void eng_event_handle(const struct eng_event *ev)
 		ev->eep->engine->up->on_connect_failed(ev->eep->ep, (struct sockaddr *)&ev->addr,
 						       ev->err);
 		break;
+	case ENG_EVENT_WATCH: ev->eep->engine->up->on_watch(ev->eep->ep); break;
 	case ENG_EVENT_ACCEPTED:
 	case ENG_EVENT_REFUSED: eng_connreq_event(ev); break;
 	}

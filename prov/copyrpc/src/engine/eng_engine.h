@@ -53,6 +53,7 @@ struct core_engine_ep {
 	struct cm_ep *cep;
 	struct util_list conns; /* eng_conn.conn_link, from prepare to free */
 	bool reports_events;    /* Events are reported by up->on_event */
+	bool watch_queued;      /* An event of kind ENG_EVENT_WATCH is queued; engine->lock */
 	/* Per-endpoint state of the transports; owned by the control thread. */
 	void *ep_state[ENG_TRANSPORTS_MAX];
 };

@@ -16,10 +16,23 @@ void eng_event_set_addr(struct eng_event *ev, const struct sockaddr *addr)
 					   : sizeof(struct sockaddr_in));
 }
 
+static void eng_event_link_locked(struct core_engine *engine, struct eng_event *ev)
+{
+	util_list_push_back(&engine->events, &ev->link);
+	__atomic_store_n(&engine->attention, engine->attention + 1, __ATOMIC_RELEASE);
+}
+
+static void eng_event_wake(struct core_engine *engine)
+{
+	uint64_t one = 1;
+
+	if (write(engine->event_fd, &one, sizeof(one)) < 0)
+		UTIL_DBG(EP_CTRL, "event counter full\n"); /* The eventfd is readable already */
+}
+
 void eng_event_push(struct core_engine *engine, const struct eng_event *ev)
 {
 	struct eng_event *copy = malloc(sizeof(*copy));
-	uint64_t one = 1;
 
 	if (!copy) {
 		UTIL_WARN(EP_CTRL, "out of memory: a connection event is lost\n");
@@ -27,13 +40,32 @@ void eng_event_push(struct core_engine *engine, const struct eng_event *ev)
 	}
 	*copy = *ev;
 	pthread_mutex_lock(&engine->lock);
-	util_list_push_back(&engine->events, &copy->link);
-	__atomic_store_n(&engine->attention, engine->attention + 1, __ATOMIC_RELEASE);
+	eng_event_link_locked(engine, copy);
 	pthread_mutex_unlock(&engine->lock);
-	if (write(engine->event_fd, &one, sizeof(one)) < 0)
-		UTIL_DBG(EP_CTRL, "event counter full\n"); /* The eventfd is readable already */
+	eng_event_wake(engine);
 	if (ev->eep && ev->eep->reports_events)
 		engine->up->on_event(ev->eep->ep);
+}
+
+void eng_event_push_watch(struct core_engine_ep *eep)
+{
+	struct core_engine *engine = eep->engine;
+	struct eng_event *ev = calloc(1, sizeof(*ev));
+
+	if (!ev)
+		return;
+	ev->kind = ENG_EVENT_WATCH;
+	ev->eep = eep;
+	pthread_mutex_lock(&engine->lock);
+	if (!eep->watch_queued) {
+		eep->watch_queued = true;
+		eng_event_link_locked(engine, ev);
+		ev = NULL;
+	}
+	pthread_mutex_unlock(&engine->lock);
+	free(ev);
+	if (__atomic_load_n(&engine->base.waits, __ATOMIC_RELAXED))
+		eng_event_wake(engine);
 }
 
 static void eng_event_unlink_locked(struct core_engine *engine, struct eng_event *ev)
@@ -52,6 +84,8 @@ bool eng_event_pop(struct core_engine *engine, struct eng_event *ev)
 	if (first) {
 		found = UTIL_CONTAINER_OF(first, struct eng_event, link);
 		eng_event_unlink_locked(engine, found);
+		if (found->kind == ENG_EVENT_WATCH)
+			found->eep->watch_queued = false;
 	}
 	pthread_mutex_unlock(&engine->lock);
 	if (!found)

@@ -95,6 +95,14 @@ static uint64_t eng_setup_last_rx(void *ctx, struct cm_conn *cm, void *user)
 	return conn->transport->ops->last_rx_ns ? conn->transport->ops->last_rx_ns(conn) : 0;
 }
 
+static void eng_setup_tick(void *ctx)
+{
+	struct core_engine_ep *eep = ctx;
+
+	if (eep->engine->up->on_watch)
+		eng_event_push_watch(eep);
+}
+
 static void eng_setup_failed(void *ctx, const struct sockaddr *addr, int err, const char *why)
 {
 	struct core_engine_ep *eep = ctx;
@@ -111,6 +119,7 @@ const struct cm_ep_ops eng_cm_ops = {
 	.up = eng_setup_up,
 	.down = eng_setup_down,
 	.last_rx_ns = eng_setup_last_rx,
+	.tick = eng_setup_tick,
 	.failed = eng_setup_failed,
 	.accepted = eng_connreq_accepted,
 	.refused = eng_connreq_refused,

@@ -106,6 +106,7 @@ void eng_stats_conn_up(struct eng_conn *conn)
 	cm_conn_addr(conn->cm, &addr);
 	util_stats_set_addr(&at, (struct sockaddr *)&addr);
 	conn->ep->stats->connects++;
+	conn->chan.pid = cm_conn_pid(conn->cm);
 	row = util_stats_get_peer(endpoint, &at);
 	eng_stats_record_up(conn, (struct sockaddr *)&addr, row ? row->path : 0);
 	if (!row) {
@@ -113,6 +114,7 @@ void eng_stats_conn_up(struct eng_conn *conn)
 		return;
 	}
 	row->path = conn->transport->ops->path;
+	row->pid = conn->chan.pid;
 	util_stats_set_text(row->device, sizeof(row->device), conn->transport->ops->name);
 	util_stats_begin(row);
 	conn->chan.stats = row;

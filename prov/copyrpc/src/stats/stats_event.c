@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "stats/stats_print.h"
+#include "util/event.h"
 
 #define STATS_NS_PER_S 1000000000u
 
@@ -16,6 +17,9 @@ enum stats_value {
 	STATS_FROM_PATH, /* a path */
 	STATS_NOT_PATHS, /* a sum of paths, perhaps 0 */
 	STATS_FOR_ERRNO, /* an errno */
+	STATS_FOR_CAUSE, /* a cause */
+	STATS_FOR_TIME,  /* nanoseconds */
+	STATS_COUNT,     /* a number of attempts or packets */
 };
 
 struct stats_kind {
@@ -49,6 +53,22 @@ static const struct stats_kind stats_kinds[] = {
 					"closed at this end",
 					{ STATS_BY_PATH, STATS_NOTHING } },
 	[COPYRPC_STATS_LOST] = { "lost", "connection lost", { STATS_BY_PATH, STATS_FOR_ERRNO } },
+	[COPYRPC_STATS_STALL] = { "stall", "sending is refused", { STATS_FOR_CAUSE, STATS_COUNT } },
+	[COPYRPC_STATS_STALL_END] = { "stall_end",
+				      "sending was refused",
+				      { STATS_COUNT, STATS_FOR_TIME } },
+	[COPYRPC_STATS_LOSSES] = { "losses",
+				   "packets are sent again",
+				   { STATS_COUNT, STATS_NOTHING } },
+	[COPYRPC_STATS_LOSSES_END] = { "losses_end",
+				       "packets were sent again",
+				       { STATS_COUNT, STATS_FOR_TIME } },
+	[COPYRPC_STATS_WAIT] = { "wait",
+				 "an operation waits",
+				 { STATS_FOR_CAUSE, STATS_FOR_TIME } },
+	[COPYRPC_STATS_WAIT_END] = { "wait_end",
+				     "the operation waited",
+				     { STATS_FOR_CAUSE, STATS_FOR_TIME } },
 };
 
 static const struct stats_kind *stats_kind(uint32_t kind)
@@ -83,6 +103,9 @@ static void stats_text_value(FILE *out, enum stats_value meaning, uint64_t value
 	case STATS_FOR_ERRNO:
 		fprintf(out, ": %s", value < 4096 ? strerror((int)value) : "?");
 		break;
+	case STATS_FOR_CAUSE: fprintf(out, " for %s", util_event_cause((uint32_t)value)); break;
+	case STATS_FOR_TIME: fprintf(out, " for %.1f s", (double)value / STATS_NS_PER_S); break;
+	case STATS_COUNT: fprintf(out, ", %" PRIu64 " times", value); break;
 	}
 }
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "stats/stats_print.h"
+#include "util/event.h"
 
 /** Name and place of a counter. */
 struct stats_member {
@@ -191,6 +192,27 @@ static void stats_json_table(FILE *out, const struct stats_view *view,
 	}
 }
 
+static void stats_json_waits(FILE *out, const struct stats_view *view)
+{
+	const char *sep = "";
+	char addr[STATS_ADDR_LEN];
+
+	fprintf(out, "[");
+	for (uint32_t i = 1; i < stats_view_rows(view, COPYRPC_STATS_WAITS); i++) {
+		const struct copyrpc_stats_wait *wait = stats_view_wait(view, i);
+
+		if (!wait)
+			continue;
+		stats_addr_text(&wait->peer, addr);
+		fprintf(out, "%s{\"address\":\"%s\",\"pid\":%d,\"for\":\"%s\"", sep, addr,
+			(int)wait->pid, util_event_cause(wait->cause));
+		fprintf(out, ",\"since_ns\":%" PRIu64 ",\"arrived_ns\":%" PRIu64 "}",
+			wait->since_ns, wait->arrived_ns);
+		sep = ",";
+	}
+	fprintf(out, "]");
+}
+
 void stats_print_json(FILE *out, const struct stats_view *view)
 {
 	const struct copyrpc_stats_page *page = view->page;
@@ -209,5 +231,7 @@ void stats_print_json(FILE *out, const struct stats_view *view)
 	stats_json_table(out, view, COPYRPC_STATS_PEERS);
 	fprintf(out, "],\"events\":");
 	stats_print_json_events(out, view);
+	fprintf(out, ",\"waits\":");
+	stats_json_waits(out, view);
 	fprintf(out, "}");
 }

@@ -17,6 +17,8 @@ static const uint32_t stats_row_len[COPYRPC_STATS_TABLES] = {
 	[COPYRPC_STATS_PEERS] = sizeof(struct copyrpc_stats_peer),
 	[COPYRPC_STATS_RESTS] = sizeof(struct copyrpc_stats_peer),
 	[COPYRPC_STATS_EVENTS] = sizeof(struct copyrpc_stats_event),
+	[COPYRPC_STATS_STALLS] = sizeof(struct copyrpc_stats_event),
+	[COPYRPC_STATS_WAITS] = sizeof(struct copyrpc_stats_wait),
 };
 
 /* ---- checks ---- */
@@ -82,9 +84,10 @@ static __attribute__((no_sanitize_thread)) void stats_load(stats_word *to, const
 }
 
 /** Copies the events once more, each as a whole. One that changes meanwhile is left out. */
-static void stats_load_events(struct copyrpc_stats_page *copy, const void *src)
+static void stats_load_events(struct copyrpc_stats_page *copy, const void *src,
+			      enum copyrpc_stats_table_id table)
 {
-	const struct copyrpc_stats_table *t = &copy->tables[COPYRPC_STATS_EVENTS];
+	const struct copyrpc_stats_table *t = &copy->tables[table];
 
 	for (uint32_t i = 1; i < t->rows; i++) {
 		size_t at = t->offset + (size_t)i * t->row_len;
@@ -93,6 +96,23 @@ static void stats_load_events(struct copyrpc_stats_page *copy, const void *src)
 		if (!util_event_read((const void *)((const char *)src + at), event) ||
 		    (event->number / 2 - 1) % (t->rows - 1) != i - 1)
 			event->number = 0;
+	}
+}
+
+/** Leaves out waits whose row was used for another one while they were copied. */
+static __attribute__((no_sanitize_thread)) void stats_check_waits(struct copyrpc_stats_page *copy,
+								  const void *src)
+{
+	const struct copyrpc_stats_table *t = &copy->tables[COPYRPC_STATS_WAITS];
+
+	for (uint32_t i = 1; i < t->rows; i++) {
+		size_t at = t->offset + (size_t)i * t->row_len;
+		struct copyrpc_stats_row *row = (void *)((char *)copy + at);
+		stats_word now = __atomic_load_n((const stats_word *)((const char *)src + at),
+						 __ATOMIC_RELAXED);
+
+		if (now != *(const stats_word *)row)
+			row->state = COPYRPC_STATS_FREE;
 	}
 }
 
@@ -115,7 +135,9 @@ int stats_view_copy(struct stats_view *view, const void *src, size_t len)
 	stats_clean(copy->host, sizeof(copy->host));
 	stats_clean(copy->release, sizeof(copy->release));
 	stats_clean_rows(view);
-	stats_load_events(copy, src);
+	stats_load_events(copy, src, COPYRPC_STATS_EVENTS);
+	stats_load_events(copy, src, COPYRPC_STATS_STALLS);
+	stats_check_waits(copy, src);
 	return 0;
 }
 
@@ -194,35 +216,59 @@ struct copyrpc_stats_endpoint stats_view_sum_endpoints(const struct stats_view *
 
 /* ---- events ---- */
 
-const struct copyrpc_stats_event *stats_view_event(const struct stats_view *view, uint32_t i)
+const struct copyrpc_stats_event *stats_view_event(const struct stats_view *view,
+						   enum copyrpc_stats_table_id table, uint32_t i)
 {
-	const struct copyrpc_stats_table *t = &view->page->tables[COPYRPC_STATS_EVENTS];
+	const struct copyrpc_stats_table *t = &view->page->tables[table];
 	const struct copyrpc_stats_event *event =
 		(const void *)((const char *)view->page + t->offset + (size_t)i * t->row_len);
 
 	return i && i < t->rows && event->number ? event : NULL;
 }
 
+/** Compares by time; events of one time by number. */
 static int stats_earlier(const void *a, const void *b)
 {
 	const struct copyrpc_stats_event *const *x = a, *const *y = b;
 
+	if ((*x)->time_ns != (*y)->time_ns)
+		return (*x)->time_ns < (*y)->time_ns ? -1 : 1;
 	return (*x)->number < (*y)->number ? -1 : (*x)->number > (*y)->number;
 }
 
 const struct copyrpc_stats_event **stats_view_events(const struct stats_view *view, size_t *cnt)
 {
-	uint32_t rows = stats_view_rows(view, COPYRPC_STATS_EVENTS);
+	static const enum copyrpc_stats_table_id tables[] = { COPYRPC_STATS_EVENTS,
+							      COPYRPC_STATS_STALLS };
+	uint32_t rows = stats_view_rows(view, COPYRPC_STATS_EVENTS) +
+			stats_view_rows(view, COPYRPC_STATS_STALLS);
 	const struct copyrpc_stats_event **events = calloc(rows + 1, sizeof(*events));
 
 	*cnt = 0;
-	for (uint32_t i = 1; events && i < rows; i++) {
-		events[*cnt] = stats_view_event(view, i);
-		*cnt += events[*cnt] != NULL;
-	}
+	for (unsigned t = 0; events && t < 2; t++)
+		for (uint32_t i = 1; i < stats_view_rows(view, tables[t]); i++) {
+			events[*cnt] = stats_view_event(view, tables[t], i);
+			*cnt += events[*cnt] != NULL;
+		}
 	if (events)
 		qsort(events, *cnt, sizeof(const struct copyrpc_stats_event *), stats_earlier);
 	return events;
+}
+
+const struct copyrpc_stats_wait *stats_view_wait(const struct stats_view *view, uint32_t i)
+{
+	const struct copyrpc_stats_row *row =
+		i ? stats_view_row(view, COPYRPC_STATS_WAITS, i) : NULL;
+
+	return row && row->state == COPYRPC_STATS_LIVE ? (const void *)row : NULL;
+}
+
+const struct copyrpc_stats_recorder *stats_view_recorder(const struct stats_view *view)
+{
+	static const struct copyrpc_stats_recorder none;
+	const void *row = stats_view_row(view, COPYRPC_STATS_EVENTS, 0);
+
+	return row ? row : &none;
 }
 
 /* ---- texts ---- */

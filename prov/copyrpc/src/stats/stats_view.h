@@ -36,10 +36,15 @@ const void *stats_view_row(const struct stats_view *view, enum copyrpc_stats_tab
 uint32_t stats_view_rows(const struct stats_view *view, enum copyrpc_stats_table_id table);
 
 /** Returns the event in row `i`, or NULL if there is none. Kind and values may be any. */
-const struct copyrpc_stats_event *stats_view_event(const struct stats_view *view, uint32_t i);
+const struct copyrpc_stats_event *stats_view_event(const struct stats_view *view,
+						   enum copyrpc_stats_table_id table, uint32_t i);
+/** Returns the wait in row `i`, or NULL if there is none. */
+const struct copyrpc_stats_wait *stats_view_wait(const struct stats_view *view, uint32_t i);
+/** Returns row 0 of the events; zeros if there is none. */
+const struct copyrpc_stats_recorder *stats_view_recorder(const struct stats_view *view);
 /**
- * Returns the events in order, *cnt of them, in memory that the caller frees, or NULL without
- * memory. They are valid as long as the view.
+ * Returns the events and stalls in order, *cnt of them, in memory that the caller frees, or NULL
+ * without memory. They are valid as long as the view.
  */
 const struct copyrpc_stats_event **stats_view_events(const struct stats_view *view, size_t *cnt);
 

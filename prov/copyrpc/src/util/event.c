@@ -45,16 +45,35 @@ static int util_event_save(int fd, const void *from, size_t len, size_t offset)
 	return 0;
 }
 
-static struct copyrpc_stats_recorder *util_event_recorder(struct copyrpc_stats_page *page)
+/** Tables of events. Stalls have their own, so that they do not replace the others. */
+static const struct util_event_ring {
+	enum copyrpc_stats_table_id table;
+	uint32_t rows;
+} util_event_rings[] = {
+	{ COPYRPC_STATS_EVENTS, UTIL_STATS_EVENTS },
+	{ COPYRPC_STATS_STALLS, UTIL_STATS_STALLS },
+};
+
+#define UTIL_EVENT_RINGS (sizeof(util_event_rings) / sizeof(util_event_rings[0]))
+
+static const struct util_event_ring *util_event_ring(enum copyrpc_stats_event_kind kind)
 {
-	return (void *)((char *)page + page->tables[COPYRPC_STATS_EVENTS].offset);
+	return &util_event_rings[kind >= COPYRPC_STATS_STALL];
 }
 
-static struct copyrpc_stats_event *util_event_row(struct copyrpc_stats_page *page, uint64_t number)
+static struct copyrpc_stats_recorder *util_event_recorder(struct copyrpc_stats_page *page,
+							  const struct util_event_ring *ring)
 {
-	struct copyrpc_stats_event *rows = (void *)util_event_recorder(page);
+	return (void *)((char *)page + page->tables[ring->table].offset);
+}
 
-	return &rows[1 + (number - 1) % (UTIL_STATS_EVENTS - 1)];
+static struct copyrpc_stats_event *util_event_row(struct copyrpc_stats_page *page,
+						  const struct util_event_ring *ring,
+						  uint64_t number)
+{
+	struct copyrpc_stats_event *rows = (void *)util_event_recorder(page, ring);
+
+	return &rows[1 + (number - 1) % (ring->rows - 1)];
 }
 
 /** Claims a row for an event unless it has a later one, or is being written. */
@@ -102,47 +121,56 @@ void util_event(enum copyrpc_stats_event_kind kind, const struct sockaddr *peer,
 {
 	struct copyrpc_stats_page *page = util_stats_make_page();
 	struct copyrpc_stats_event event = { .kind = kind, .values = { value0, value1 } };
+	const struct util_event_ring *ring = util_event_ring(kind);
+	struct copyrpc_stats_recorder *recorder;
 	struct copyrpc_stats_event *row;
 	uint64_t number;
 
 	if (!page)
 		return;
-	number = __atomic_add_fetch(&util_event_recorder(page)->event_cnt, 1, __ATOMIC_RELAXED);
-	row = util_event_row(page, number);
+	recorder = util_event_recorder(page, ring);
+	number = __atomic_add_fetch(&recorder->event_cnt, 1, __ATOMIC_RELAXED);
+	row = util_event_row(page, ring, number);
 	if (!util_event_claim(row, number))
 		return;
 	event.number = 2 * number;
-	event.time_ns = util_clock_ns() - util_event_recorder(page)->clock_ns;
+	event.time_ns = util_clock_ns() - recorder->clock_ns;
 	if (peer)
 		util_stats_set_addr(&event.peer, peer);
 	util_event_fill(row, &event);
 	util_event_save_one(page, row, &event);
 }
 
-/** Writes the head of the page and that of the events. The rest is zero: free rows. */
-static int util_event_save_heads(int fd, struct copyrpc_stats_page *page)
+/** Writes the head of a table. Returns 0 or an errno. */
+static int util_event_save_head(int fd, struct copyrpc_stats_page *page,
+				const struct util_event_ring *ring)
 {
 	const struct copyrpc_stats_recorder recorder = {
 		.row.state = COPYRPC_STATS_PAST,
-		.clock_ns = util_event_recorder(page)->clock_ns,
+		.clock_ns = util_event_recorder(page, ring)->clock_ns,
 	};
+
+	return util_event_save(fd, &recorder, sizeof(recorder), page->tables[ring->table].offset);
+}
+
+/** Writes the head of the page and those of the tables. The rest is zero: free rows. */
+static int util_event_save_heads(int fd, struct copyrpc_stats_page *page)
+{
 	int err = posix_fallocate(fd, 0, page->len);
 
-	if (!err)
-		err = util_event_save(fd, &recorder, sizeof(recorder),
-				      page->tables[COPYRPC_STATS_EVENTS].offset);
-	if (!err)
-		err = util_event_save(fd, page, sizeof(*page), 0);
-	return err;
+	for (size_t i = 0; !err && i < UTIL_EVENT_RINGS; i++)
+		err = util_event_save_head(fd, page, &util_event_rings[i]);
+	return err ? err : util_event_save(fd, page, sizeof(*page), 0);
 }
 
 /** Writes the events of before. */
-static void util_event_save_rows(struct copyrpc_stats_page *page)
+static void util_event_save_rows(struct copyrpc_stats_page *page,
+				 const struct util_event_ring *ring)
 {
 	struct copyrpc_stats_event event;
 
-	for (uint64_t number = 1; number < UTIL_STATS_EVENTS; number++) {
-		const struct copyrpc_stats_event *row = util_event_row(page, number);
+	for (uint64_t number = 1; number < ring->rows; number++) {
+		const struct copyrpc_stats_event *row = util_event_row(page, ring, number);
 
 		if (util_event_read(row, &event))
 			util_event_save_one(page, row, &event);
@@ -164,8 +192,27 @@ int util_event_to_file(int fd)
 	util_event_file.dev = st.st_dev;
 	util_event_file.ino = st.st_ino;
 	__atomic_store_n(&util_event_file.fd, fd, __ATOMIC_RELEASE);
-	util_event_save_rows(page);
+	for (size_t i = 0; i < UTIL_EVENT_RINGS; i++)
+		util_event_save_rows(page, &util_event_rings[i]);
 	return 0;
+}
+
+uint64_t util_event_clock(void)
+{
+	struct copyrpc_stats_page *page = util_stats_make_page();
+
+	return page ? util_event_recorder(page, &util_event_rings[0])->clock_ns : 0;
+}
+
+void util_event_looked(uint64_t now_ns)
+{
+	struct copyrpc_stats_page *page = util_stats_make_page();
+	struct copyrpc_stats_recorder *recorder;
+
+	if (!page)
+		return;
+	recorder = util_event_recorder(page, &util_event_rings[0]);
+	__atomic_store_n(&recorder->looked_ns, now_ns - recorder->clock_ns, __ATOMIC_RELAXED);
 }
 
 void util_event_in_child(void)

@@ -26,6 +26,34 @@
 void util_event(enum copyrpc_stats_event_kind kind, const struct sockaddr *peer, uint64_t value0,
 		uint64_t value1);
 
+/** Returns the time, by util_clock_ns, from which times in the page count. */
+uint64_t util_event_clock(void);
+
+/** States in the page that progress looked at its peers at this time, by util_clock_ns. */
+void util_event_looked(uint64_t now_ns);
+
+/** Returns what a cause of waits says that is waited for, "?" if it is unknown. */
+static inline const char *util_event_cause(uint32_t cause)
+{
+	switch (cause) {
+	case COPYRPC_STATS_FOR_CONNECTION: return "a connection";
+	case COPYRPC_STATS_FOR_ROOM: return "room in the ring";
+	case COPYRPC_STATS_FOR_CREDIT: return "credit";
+	case COPYRPC_STATS_FOR_QUEUE: return "the send queue of the device";
+	case COPYRPC_STATS_FOR_ACK: return "an acknowledgement";
+	case COPYRPC_STATS_FOR_RECEIVE: return "a receive buffer";
+	case COPYRPC_STATS_FOR_RESPONSE: return "a response";
+	default: return "?";
+	}
+}
+
+/** Returns the word between what a cause says and the peer. */
+static inline const char *util_event_cause_of(uint32_t cause)
+{
+	return cause == COPYRPC_STATS_FOR_CONNECTION || cause == COPYRPC_STATS_FOR_QUEUE ? "to"
+											 : "of";
+}
+
 /** Word of a row, whatever the fields in it. */
 typedef uint64_t __attribute__((may_alias)) util_event_word;
 

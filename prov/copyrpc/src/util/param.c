@@ -232,6 +232,16 @@ static const struct util_param util_param_table[] = {
 	  .unit = "text",
 	  .help = "Report at the end: stderr, or a file, as JSON if its name ends in .json; %r in "
 		  "the name stands for the rank, %h for the host, %p for the process id" },
+	{ .name = "WATCH",
+	  .kind = UTIL_PARAM_INT,
+	  .offset = UTIL_PARAM_FIELD(watch_s),
+	  .def = 10,
+	  .min = 1,
+	  .max = 86400,
+	  .zero_ok = true,
+	  .unit = "seconds",
+	  .help = "Log an operation that waits for a peer longer than this, at most once a "
+		  "minute; 0: never" },
 	{ .name = "FAULT",
 	  .kind = UTIL_PARAM_STR,
 	  .offset = UTIL_PARAM_FIELD(fault),

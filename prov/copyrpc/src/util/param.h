@@ -40,6 +40,7 @@ struct util_params {
 	size_t single_copy_min; /* SINGLE_COPY_MIN: smallest message the kernel copies; 0: none */
 	size_t unexpected_mem;  /* UNEXPECTED_MEM: heap for unexpected messages, per domain */
 	int peer_timeout_ms;    /* PEER_TIMEOUT */
+	int watch_s;            /* WATCH: seconds after which a wait is reported; 0: never */
 	int revoke_timeout_ms;  /* REVOKE_TIMEOUT: wait of a close for peers with a lease */
 	int nic_rma;            /* NIC_RMA: regions that devices access: 0: none, 1: with
 				 * FI_MR_ALLOCATED, 2: all */

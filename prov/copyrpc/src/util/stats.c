@@ -46,6 +46,10 @@ static const struct {
 	/* Rows of events are written by util/event.c. */
 	[COPYRPC_STATS_EVENTS] = { sizeof(struct copyrpc_stats_event), UTIL_STATS_EVENTS,
 				   sizeof(struct copyrpc_stats_event) },
+	[COPYRPC_STATS_STALLS] = { sizeof(struct copyrpc_stats_event), UTIL_STATS_STALLS,
+				   sizeof(struct copyrpc_stats_event) },
+	[COPYRPC_STATS_WAITS] = { sizeof(struct copyrpc_stats_wait), UTIL_STATS_WAITS,
+				  sizeof(struct copyrpc_stats_wait) },
 };
 
 /** Use of a row. Beside the page: a search must not touch the memory of rows never used. */
@@ -216,13 +220,15 @@ static void util_stats_set_tables(struct copyrpc_stats_page *page)
 /** Sets the time from which the times of events count. */
 static void util_stats_set_clock(struct copyrpc_stats_page *page)
 {
-	struct copyrpc_stats_recorder *recorder =
+	struct copyrpc_stats_recorder *events =
 		(void *)((char *)page + page->tables[COPYRPC_STATS_EVENTS].offset);
+	struct copyrpc_stats_recorder *stalls =
+		(void *)((char *)page + page->tables[COPYRPC_STATS_STALLS].offset);
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	page->start_ns = (uint64_t)now.tv_sec * UTIL_NS_PER_S + (uint64_t)now.tv_nsec;
-	recorder->clock_ns = util_clock_ns();
+	events->clock_ns = stalls->clock_ns = util_clock_ns();
 }
 
 /** Makes the page unless there is one. Locked. Returns false without memory. */
@@ -331,7 +337,7 @@ static struct copyrpc_stats_row *util_stats_take(uint32_t table)
 	row = util_stats_row(table, index);
 	if (use->ended) {
 		util_stats_keep_sums(table, row);
-		__atomic_store_n(&row->state, COPYRPC_STATS_FREE, __ATOMIC_RELEASE);
+		__atomic_store_n(&row->state, COPYRPC_STATS_FREE, __ATOMIC_SEQ_CST);
 		memset(row, 0, util_stats_shape[table].row_len);
 	}
 	*use = (struct util_stats_use){ .taken = true, .cnt = use->cnt + 1 };

@@ -29,6 +29,8 @@
 #define UTIL_STATS_PEERS      257u
 #define UTIL_STATS_RESTS      65u
 #define UTIL_STATS_EVENTS     (1u + 1024u)
+#define UTIL_STATS_STALLS     (1u + 256u)
+#define UTIL_STATS_WAITS      65u
 
 /**
  * Returns a row for a new object, zeroed except `row`, or NULL if all are live. It becomes visible

@@ -158,6 +158,9 @@ Test(cm_fd, a_name_connects_to_its_own_listener)
 	cr_assert(there >= 0);
 	cr_assert(!cm_fd_peer_uid(there, &uid) && uid == geteuid());
 	cr_assert(!cm_fd_peer_uid(fd, &uid) && uid == geteuid());
+	cr_expect_eq(cm_fd_peer_pid(there), getpid());
+	cr_expect_eq(cm_fd_peer_pid(fd), getpid());
+	cr_expect_eq(cm_fd_peer_pid(-1), 0);
 	cr_assert(fcntl(there, F_GETFD) & FD_CLOEXEC && fcntl(fd, F_GETFD) & FD_CLOEXEC &&
 		  fcntl(listener, F_GETFD) & FD_CLOEXEC);
 	cr_assert_eq(cm_fd_listen(name), -FI_EADDRINUSE);

@@ -76,6 +76,8 @@ struct cm_ep_ops {
 	 * up, or 0. cm sends no PING while this time is recent. NULL: only cm's own packets count.
 	 */
 	uint64_t (*last_rx_ns)(void *ctx, struct cm_conn *conn, void *user);
+	/* Comes every cm_cfg.tick_ms, if that is set. NULL: none. */
+	void (*tick)(void *ctx);
 	/*
 	 * A cm_connect to `addr` failed finally. `why` is one line that tells the user what to do.
 	 * -FI_ETIMEDOUT: no reply; -FI_ECONNREFUSED: no process there; -FI_EHOSTUNREACH: no path to
@@ -104,6 +106,7 @@ struct cm_paths {
 struct cm_cfg {
 	const char *job_key; /* copied; NULL or empty: no key */
 	int peer_timeout_ms; /* 0: 30 s */
+	int tick_ms;         /* 0: no ticks */
 	/* Replaces sendto in tests that lose datagrams; NULL: sendto. */
 	ssize_t (*udp_send)(void *ctx, int fd, const void *buf, size_t len,
 			    const struct sockaddr *to, socklen_t to_len);
@@ -160,6 +163,8 @@ void cm_connect_cancel(struct cm_ep *cep, const struct sockaddr *addr);
 /** Valid from prepare on. */
 void cm_conn_addr(const struct cm_conn *conn, struct sockaddr_storage *addr);
 uint64_t cm_conn_incarnation(const struct cm_conn *conn);
+/** Returns the number of the peer's process, by the kernel's word for its stream, or 0. */
+pid_t cm_conn_pid(const struct cm_conn *conn);
 /**
  * Reports that the connection failed at this end: cm_conn_put then sends BROKEN instead of BYE.
  * `came`: messages of the peer have arrived on it; cm stops using a path on which none ever arrive.

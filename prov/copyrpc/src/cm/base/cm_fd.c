@@ -76,6 +76,14 @@ int cm_fd_peer_uid(int fd, uid_t *uid)
 	return 0;
 }
 
+pid_t cm_fd_peer_pid(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ? 0 : cred.pid;
+}
+
 /* Ancillary buffer for the descriptors of one packet, aligned for the kernel. */
 union cm_fd_control {
 	char bytes[CMSG_SPACE(sizeof(int) * WIRE_CM_FDS_MAX)];

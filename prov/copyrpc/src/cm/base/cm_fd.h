@@ -37,6 +37,8 @@ int cm_fd_connect(int fd, const char *name);
 
 /** Gets the user of the other process, as of its connect or listen. */
 int cm_fd_peer_uid(int fd, uid_t *uid);
+/** Returns the number of that process, or 0 if it is unknown, as in another PID namespace. */
+pid_t cm_fd_peer_pid(int fd);
 
 /** Sends one packet. Returns 0 or -FI_E*. */
 int cm_fd_send(int fd, const uint8_t *buf, size_t len, const int *fds, uint32_t fd_cnt);

@@ -105,6 +105,7 @@ int cm_conn_open(struct cm_peer *peer, int fd, uint64_t nonce, uint64_t peer_inc
 	if (!conn)
 		return -FI_ENOMEM;
 	conn->path = params->path;
+	conn->pid = fd < 0 ? 0 : cm_fd_peer_pid(fd);
 	if (!cm_ep_admits(cep, &peer->addr, peer_inc))
 		ret = -FI_EACCES;
 	if (!ret && fd >= 0)
@@ -324,6 +325,11 @@ void cm_conn_addr(const struct cm_conn *conn, struct sockaddr_storage *addr)
 uint64_t cm_conn_incarnation(const struct cm_conn *conn)
 {
 	return conn->peer_inc;
+}
+
+pid_t cm_conn_pid(const struct cm_conn *conn)
+{
+	return conn->pid;
 }
 
 static void cm_conn_put_locked(struct cm_conn *conn)

@@ -8,7 +8,7 @@
  *
  * A prepared conn belongs to the engine until cm_conn_put and remains as DOWN, linked only in
  * cm_ep.conns. A failed prepare frees the conn at once. Protected by the node's mutex, except
- * addr and peer_inc, which are constant.
+ * addr, pid and peer_inc, which are constant.
  */
 #ifndef CM_CONN_CM_CONN_H
 #define CM_CONN_CM_CONN_H
@@ -49,6 +49,7 @@ struct cm_conn {
 	uint64_t peer_inc;
 	union cm_addr addr;
 	struct cm_timer timer; /* deadline of the handshake, or timer of cm_dgram */
+	pid_t pid;             /* process at the other end of the stream; 0: unknown */
 	bool is_dgram;         /* no stream: the fields below are for cm_dgram.h */
 	bool is_suspect;       /* a PING is due */
 	bool is_broken;        /* ends with BROKEN instead of BYE */

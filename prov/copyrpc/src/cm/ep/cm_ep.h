@@ -45,6 +45,7 @@ struct cm_ep {
 	struct cm_src listen;
 	struct cm_timer listen_timer; /* ends a pause in accepting */
 	uint32_t listen_pause_ms;     /* length of the last pause; 0: none */
+	struct cm_timer tick_timer;   /* calls ops->tick */
 	struct cm_cookie_jar jar;
 	struct cm_peer_table peers;
 	struct util_list conns;    /* cm_conn.cep_link: every conn not yet put */

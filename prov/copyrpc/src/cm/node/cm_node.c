@@ -337,6 +337,7 @@ int cm_node_open(struct cm_node **node)
 	struct cm_cfg cfg = {
 		.job_key = util_params.job_key,
 		.peer_timeout_ms = util_params.peer_timeout_ms,
+		.tick_ms = util_params.watch_s < 10 ? util_params.watch_s * 250 : 2500,
 	};
 
 	return cm_node_open_cfg(&cfg, node);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Tables that connect core with its modules msg, rma, coll and rpc: hooks, handlers by operation,
- * and the up-calls for engines. The only file that includes all modules; core uses the tables.
+ * Tables that connect core with its modules msg, rma, coll, rpc and watch: hooks, handlers by
+ * operation, and the up-calls for engines. The only file that includes all modules; core uses the
+ * tables.
  */
 #include <string.h>
 
@@ -19,6 +20,7 @@
 #include "core/rma/core_rma.h"
 #include "core/rma/core_rma_lease.h"
 #include "core/rpc/core_rpc.h"
+#include "core/watch/core_watch.h"
 #include "util/bits.h"
 
 const struct core_module core_modules[CORE_MODULE_CNT] = {
@@ -35,6 +37,9 @@ const struct core_module core_modules[CORE_MODULE_CNT] = {
 		.ep_close = core_coll_fini,
 		.peer_failed = core_coll_fail_peer,
 		.peer_free = core_coll_forget_peer,
+	},
+	{
+		.peer_free = core_watch_forget_peer,
 	},
 	{
 		.ep_open = core_rma_ep_open,
@@ -95,6 +100,7 @@ const struct core_upcalls core_upcall_table = {
 	.on_connect_failed = core_peer_on_connect_failed,
 	.on_accepted = core_conn_on_accepted,
 	.on_refused = core_conn_on_refused,
+	.on_watch = core_watch_ep,
 	.on_event = core_conn_on_event,
 	.on_down = core_peer_on_down,
 };

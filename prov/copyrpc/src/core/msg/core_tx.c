@@ -166,6 +166,7 @@ static const struct core_op_ops core_tx_op_ops = {
 	.stream = core_tx_bulk_stream,
 	.on_reply = core_tx_bulk_on_reply,
 	.fail = core_tx_fail,
+	.awaits = COPYRPC_STATS_FOR_RECEIVE,
 };
 
 /**
