@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "stats/stats_print.h"
 #include "top/top_live.h"
 #include "top/top_pages.h"
+#include "top/top_waits.h"
 
 static void top_print_once(const struct top_pages *pages)
 {
@@ -81,6 +83,15 @@ static void top_print_events(const struct top_pages *pages)
 		stats_print_events(stdout, &pages->views[i]);
 }
 
+static void top_print_waits(const struct top_pages *pages)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	top_waits_print(stdout, pages, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
+			top_process_state);
+}
+
 /** Returns what is wrong with the process or file of --events. */
 static const char *top_error(int err)
 {
@@ -140,6 +151,7 @@ int main(int argc, char **argv)
 		{ "once", no_argument, NULL, 'o' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "prometheus", no_argument, NULL, 'p' },
+		{ "waits", no_argument, NULL, 'w' },
 		{ "events", required_argument, NULL, 'e' },
 		{ 0 },
 	};
@@ -155,6 +167,7 @@ int main(int argc, char **argv)
 		case 'o': print = top_print_once; break;
 		case 'j': print = top_print_json; break;
 		case 'p': print = top_print_prometheus; break;
+		case 'w': print = top_print_waits; break;
 		case 'e':
 			print = top_print_events;
 			name = optarg;
@@ -163,10 +176,9 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!good || optind != argc) {
-		fprintf(stderr,
-			"usage: copyrpc_top [--interval SECONDS | --once | --json | --prometheus | "
-			"--events PID|FILE]\n"
-			"SECONDS: 0.1 to 3600\n");
+		fprintf(stderr, "usage: copyrpc_top [--interval SECONDS | --once | --json |\n"
+				"                    --prometheus | --waits | --events PID|FILE]\n"
+				"SECONDS: 0.1 to 3600\n");
 		return 2;
 	}
 	return print ? top_print(print, name) : top_run(seconds);
