@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Lines of the live view: a process, a connection, and the columns above them. Text only, for a
- * screen of any width. Tested by test/unit/stats/test_top_lines.c.
+ * screen of any width. Tested by test/unit/top/test_top_lines.c.
  */
 #ifndef TOP_TOP_LINES_H
 #define TOP_TOP_LINES_H

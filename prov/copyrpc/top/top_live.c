@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "top/top_lines.h"
+#include "top/top_waits.h"
 
 /** Orders of the lines; `s` selects the next one. */
 enum top_order {
@@ -40,6 +41,7 @@ struct top_screen {
 	uint32_t selected;      /* number of the selected item */
 	struct top_item *items; /* of what is shown */
 	size_t cnt;
+	bool waits; /* waits are shown instead of items */
 };
 
 static double top_clock(void)
@@ -158,6 +160,13 @@ static void top_move(struct top_screen *screen, int by)
 
 /* ---- screen ---- */
 
+static const char *top_columns(const struct top_screen *screen)
+{
+	if (screen->waits)
+		return "PROCESS, WAIT, PEER; CIRCLES; ENDS OF CHAINS";
+	return screen->pid ? top_peer_columns : top_process_columns;
+}
+
 static void top_draw_head(const struct top_screen *screen)
 {
 	const struct stats_view *shown = top_shown(screen);
@@ -168,7 +177,9 @@ static void top_draw_head(const struct top_screen *screen)
 	if (localtime_r(&now, &tm))
 		strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
 	move(0, 0);
-	if (shown)
+	if (screen->waits)
+		printw("copyrpc_top %s  waits of operations for peers", clock);
+	else if (shown)
 		printw("copyrpc_top %s  %s, pid %d, connections: %zu, by %s", clock,
 		       shown->page->command, (int)screen->pid, screen->cnt,
 		       top_order_names[screen->order]);
@@ -180,7 +191,7 @@ static void top_draw_head(const struct top_screen *screen)
 	if (screen->now.refused)
 		printw(", %zu pages of another version, or forged", screen->now.refused);
 	attron(A_REVERSE);
-	mvprintw(1, 0, "%-*.*s", COLS, COLS, screen->pid ? top_peer_columns : top_process_columns);
+	mvprintw(1, 0, "%-*.*s", COLS, COLS, top_columns(screen));
 	attroff(A_REVERSE);
 }
 
@@ -201,23 +212,54 @@ static void top_draw_item(const struct top_screen *screen, const struct top_item
 		attroff(A_BOLD);
 }
 
-static void top_draw(const struct top_screen *screen)
+/** Draws the waits of processes for one another, as copyrpc_top --waits prints them. */
+static void top_draw_waits(const struct top_screen *screen)
+{
+	char *text = NULL, *line, *rest;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		return;
+	top_waits_print(out, &screen->now, (uint64_t)(top_clock() * 1e9), top_process_state);
+	fclose(out);
+	rest = text;
+	for (int row = 2; row < LINES - 1 && (line = strsep(&rest, "\n")); row++)
+		mvaddnstr(row, 0, line, COLS);
+	free(text);
+}
+
+static void top_draw_items(const struct top_screen *screen)
 {
 	int rows = LINES - 3;
 	size_t position = top_position(screen);
 	size_t first = rows > 0 && position >= (size_t)rows ? position - (size_t)rows + 1 : 0;
 
-	erase();
-	top_draw_head(screen);
 	for (int row = 0; row < rows && first + (size_t)row < screen->cnt; row++)
 		top_draw_item(screen, &screen->items[first + (size_t)row], row + 2);
 	if (!screen->cnt && !screen->pid)
 		mvaddnstr(2, 0, "No process of yours on this host uses copyrpc.", COLS);
+}
+
+/** Returns the line about keys. */
+static const char *top_keys(const struct top_screen *screen)
+{
+	if (screen->waits)
+		return "q quit   Esc processes";
+	return screen->pid ? "q quit   Esc processes   w waits   s order   arrows select"
+			   : "q quit   Enter connections   w waits   s order   arrows select";
+}
+
+static void top_draw(const struct top_screen *screen)
+{
+	erase();
+	top_draw_head(screen);
+	if (screen->waits)
+		top_draw_waits(screen);
+	else
+		top_draw_items(screen);
 	attron(A_DIM);
-	mvaddnstr(LINES - 1, 0,
-		  screen->pid ? "q quit   Esc processes   s order   arrows select"
-			      : "q quit   Enter connections   s order   arrows select",
-		  COLS);
+	mvaddnstr(LINES - 1, 0, top_keys(screen), COLS);
 	attroff(A_DIM);
 	refresh();
 }
@@ -229,6 +271,7 @@ static bool top_key_pressed(struct top_screen *screen, int key)
 
 	switch (key) {
 	case 'q': return false;
+	case 'w': screen->waits = true; break;
 	case 's': screen->order = (screen->order + 1) % TOP_ORDERS; break;
 	case KEY_UP:
 	case 'k': top_move(screen, -1); break;
@@ -238,12 +281,15 @@ static bool top_key_pressed(struct top_screen *screen, int key)
 	case KEY_NPAGE: top_move(screen, page); break;
 	case '\n':
 	case KEY_ENTER:
-		if (!screen->pid && screen->cnt)
+		if (!screen->waits && !screen->pid && screen->cnt)
 			screen->pid = screen->items[top_position(screen)].view->page->pid;
 		break;
 	case 27: /* Esc */
 	case KEY_LEFT:
-	case KEY_BACKSPACE: screen->pid = 0; break;
+	case KEY_BACKSPACE:
+		screen->pid = 0;
+		screen->waits = false;
+		break;
 	default: break;
 	}
 	return true;

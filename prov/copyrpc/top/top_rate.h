@@ -3,7 +3,7 @@
  * Rates between two reads of the pages. Called by the live view of copyrpc_top.
  *
  * A page may be forged: a counter that went down has the rate 0. Tested by
- * test/unit/stats/test_top_rate.c.
+ * test/unit/top/test_top_rate.c.
  */
 #ifndef TOP_TOP_RATE_H
 #define TOP_TOP_RATE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Rates are growth over time, of the same process and the same connection only. (top/top_rate.h) */
-#include "page.h"
 #include "top/top_rate.h"
+#include "unit/stats/page.h"
 
 static struct stats_view view_of(const struct page *page)
 {

@@ -3,8 +3,8 @@
  * Lines of the live view: their columns stand below their heads, whatever the numbers are.
  * (top/top_lines.h)
  */
-#include "page.h"
 #include "top/top_lines.h"
+#include "unit/stats/page.h"
 
 Test(top_lines, numbers_have_at_most_six_characters)
 {
