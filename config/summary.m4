@@ -13,6 +13,7 @@ copyrpc $PACKAGE_VERSION
   unit tests   $have_criterion (Criterion)
   MPI tests    $have_mpi
   Open MPI PML $have_openmpi_pml (component for Open MPI 4.1)
+  probes       $have_sdt (USDT)
   UCX peer     $have_ucx
   CK peer      $have_ck
   installs to  $prefix

@@ -12,6 +12,8 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
+#include "util/probe.h"
+
 #define CORE_CQ_START_MIN 16u
 #define CORE_CQ_START_MAX 64u /* 4 KiB */
 
@@ -118,6 +120,7 @@ void core_cq_write_err(struct core_cq *cq, const struct fi_cq_err_entry *err, fi
 	struct core_cqe *cqe;
 
 	assert(err->err > 0);
+	UTIL_PROBE_OP(completion, err->op_context, err->flags, err->len, err->err);
 	if (!dup) {
 		cq->overrun = true;
 		return;

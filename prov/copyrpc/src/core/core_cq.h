@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "util/bits.h"
+#include "util/probe.h"
 
 /** Completion. fi_cq_read returns a prefix of it. */
 struct core_cqe {
@@ -61,6 +62,7 @@ void core_cq_set_notify(struct core_cq *cq, void (*notify)(struct core_cq *cq));
 static inline void core_cqe_fill(struct core_cqe *cqe, void *context, uint64_t flags, size_t len,
 				 void *buf, uint64_t data, uint64_t tag, fi_addr_t src)
 {
+	UTIL_PROBE_OP(completion, context, flags, len, 0);
 	cqe->e.op_context = context;
 	cqe->e.flags = flags;
 	cqe->e.len = len;

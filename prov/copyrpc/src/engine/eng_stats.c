@@ -8,6 +8,7 @@
 #include "engine/eng_conn.h"
 #include "engine/eng_engine.h"
 #include "util/event.h"
+#include "util/probe.h"
 #include "util/stats.h"
 
 void eng_stats_open(struct core_engine *engine)
@@ -209,10 +210,22 @@ void eng_stats_access(struct core_chan *chan, const struct core_get *get)
 
 void eng_stats_shortage(struct core_chan *chan)
 {
+	enum util_probe_cause cause = UTIL_PROBE_MEMORY;
+
 	switch (chan->shortage) {
-	case CORE_SHORT_CREDIT: chan->stats->no_credit++; break;
-	case CORE_SHORT_SPACE: chan->stats->no_space++; break;
-	case CORE_SHORT_QUEUE: chan->stats->no_queue++; break;
+	case CORE_SHORT_CREDIT:
+		chan->stats->no_credit++;
+		cause = UTIL_PROBE_CREDIT;
+		break;
+	case CORE_SHORT_SPACE:
+		chan->stats->no_space++;
+		cause = UTIL_PROBE_SPACE;
+		break;
+	case CORE_SHORT_QUEUE:
+		chan->stats->no_queue++;
+		cause = UTIL_PROBE_QUEUE;
+		break;
 	default: chan->stats->no_memory++; break;
 	}
+	UTIL_PROBE2(wait, chan->stats, cause);
 }

@@ -7,6 +7,7 @@
 #include "engine/eng_stats.h"
 #include "ring/ring_ack.h"
 #include "ring/ring_call.h"
+#include "util/probe.h"
 #include "util/stats.h"
 
 int ring_transport_open(struct eng_transport *eng, const struct dev_ops *dev_ops,
@@ -77,5 +78,6 @@ __attribute__((cold)) int ring_transport_refuse_cold(struct ring_conn *conn, uin
 __attribute__((cold)) int ring_transport_no_space_cold(struct ring_conn *conn)
 {
 	conn->eng.chan.stats->no_space++;
+	UTIL_PROBE2(wait, conn->eng.chan.stats, UTIL_PROBE_SPACE);
 	return -FI_EAGAIN;
 }

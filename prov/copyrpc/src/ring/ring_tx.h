@@ -28,6 +28,7 @@
 #include "ring/ring_ack.h"
 #include "ring/ring_conn.h"
 #include "util/copy.h"
+#include "util/probe.h"
 #include "util/stats.h"
 
 /*
@@ -184,6 +185,7 @@ UTIL_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *
 		return;
 	assert(tx->post_cnt < RING_POSTS_MAX);
 	conn->eng.chan.stats->no_queue++;
+	UTIL_PROBE2(wait, conn->eng.chan.stats, UTIL_PROBE_QUEUE);
 	tx->posts[tx->post_cnt++] = post;
 	ring_conn_mark_dirty(conn);
 }

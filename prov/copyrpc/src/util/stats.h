@@ -23,6 +23,8 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
+#include "util/probe.h"
+
 /** Rows of the tables, row 0 included. */
 #define UTIL_STATS_TRANSPORTS 65u
 #define UTIL_STATS_ENDPOINTS  65u
@@ -60,6 +62,7 @@ void util_stats_set_text(char *to, size_t size, const char *from);
 static inline void util_stats_batch(struct copyrpc_stats_peer *peer, uint32_t messages,
 				    uint32_t bytes)
 {
+	UTIL_PROBE3(batch, peer, messages, bytes);
 	peer->tx_batches[31u ^ (unsigned)__builtin_clz(messages)]++;
 	peer->tx_messages += messages;
 	peer->tx_bytes += bytes;
@@ -68,6 +71,7 @@ static inline void util_stats_batch(struct copyrpc_stats_peer *peer, uint32_t me
 /** Counts a message that leaves in one step, as a batch of its own. */
 static inline void util_stats_single(struct copyrpc_stats_peer *peer, uint64_t bytes)
 {
+	UTIL_PROBE3(batch, peer, 1, bytes);
 	peer->tx_singles++;
 	peer->tx_bytes += bytes;
 }
@@ -83,6 +87,7 @@ static inline void util_stats_credit(struct copyrpc_stats_peer *peer, uint64_t b
 static inline void util_stats_arrived(struct copyrpc_stats_peer *peer, uint64_t messages,
 				      uint64_t bytes)
 {
+	UTIL_PROBE3(arrival, peer, messages, bytes);
 	peer->rx_messages += messages;
 	peer->rx_bytes += bytes;
 }

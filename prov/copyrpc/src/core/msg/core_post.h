@@ -17,6 +17,7 @@
 #include "core/msg/core_rx.h"
 #include "core/msg/core_tx.h"
 #include "util/bits.h"
+#include "util/probe.h"
 #include "wire/wire_op.h"
 
 /* Flags that send a message to the cold half. */
@@ -51,6 +52,7 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 	uint32_t op;
 	int ret;
 
+	UTIL_PROBE_OP(send, ep, dest, context, len);
 	if (UTIL_UNLIKELY(!peer || len >= peer->eager_end || (flags & CORE_POST_COLD_FLAGS)))
 		goto cold;
 	op = core_tx_ext(ext, tag, data, flags, tagged);

@@ -14,6 +14,7 @@
 #include "core/msg/core_tx_bulk.h"
 #include "util/copy.h"
 #include "util/log.h"
+#include "util/probe.h"
 #include "wire/wire_op.h"
 
 void core_tx_fill_ext(struct core_frame *frame, uint64_t tag, uint64_t data, uint64_t flags,
@@ -228,7 +229,7 @@ static ssize_t core_tx_enqueue_cold(struct core_ep *ep, struct core_peer *peer,
 	return ret;
 }
 
-ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s)
+static ssize_t core_tx_send_announced(struct core_ep *ep, const struct core_send *s)
 {
 	struct core_peer *peer = core_peer_get(ep, s->dest);
 	int ret;
@@ -243,6 +244,12 @@ ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s)
 		return ret == -FI_EAGAIN ? core_tx_enqueue_cold(ep, peer, s) : ret;
 	core_tx_accepted(peer, s->context, s->flags, s->tagged, s->silent);
 	return 0;
+}
+
+ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s)
+{
+	UTIL_PROBE_OP(send, ep, s->dest, s->context, s->len);
+	return core_tx_send_announced(ep, s);
 }
 
 ssize_t core_tx_send_buf_cold(struct core_ep *ep, const void *buf, size_t len, fi_addr_t dest,
@@ -261,5 +268,5 @@ ssize_t core_tx_send_buf_cold(struct core_ep *ep, const void *buf, size_t len, f
 				  .tagged = tagged,
 				  .silent = silent };
 
-	return core_tx_send(ep, &send);
+	return core_tx_send_announced(ep, &send);
 }

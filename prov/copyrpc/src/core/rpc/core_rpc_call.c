@@ -19,6 +19,7 @@
 #include "core/core_peer.h"
 #include "core/rpc/core_rpc_post.h"
 #include "util/copy.h"
+#include "util/probe.h"
 #include "wire/wire_op.h"
 
 static struct core_rpc_call *core_rpc_call_of(struct core_op *op)
@@ -272,7 +273,8 @@ static ssize_t core_rpc_post(struct core_peer *peer, const struct core_rpc_reque
 	return ret ? core_rpc_call_undo_cold(call, ret) : 0;
 }
 
-ssize_t core_rpc_call(struct core_ep *ep, fi_addr_t dest, const struct core_rpc_request *request)
+static ssize_t core_rpc_call_announced(struct core_ep *ep, fi_addr_t dest,
+				       const struct core_rpc_request *request)
 {
 	struct core_peer *peer = core_peer_get(ep, dest);
 
@@ -282,6 +284,12 @@ ssize_t core_rpc_call(struct core_ep *ep, fi_addr_t dest, const struct core_rpc_
 		return -FI_EMSGSIZE;
 	return peer->state == CORE_PEER_UP ? core_rpc_post(peer, request)
 					   : core_rpc_queue(peer, request);
+}
+
+ssize_t core_rpc_call(struct core_ep *ep, fi_addr_t dest, const struct core_rpc_request *request)
+{
+	UTIL_PROBE_OP(send, ep, dest, request->context, request->len);
+	return core_rpc_call_announced(ep, dest, request);
 }
 
 ssize_t core_rpc_call_buf_cold(struct core_ep *ep, const void *buf, size_t len, void *resp,
@@ -300,7 +308,7 @@ ssize_t core_rpc_call_buf_cold(struct core_ep *ep, const void *buf, size_t len, 
 		.flags = flags,
 	};
 
-	return core_rpc_call(ep, dest, &request);
+	return core_rpc_call_announced(ep, dest, &request);
 }
 
 static struct core_rpc_call *core_rpc_find_in(const struct util_list *peers, const void *context)

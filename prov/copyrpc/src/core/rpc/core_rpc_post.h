@@ -15,6 +15,7 @@
 #include "core/core_peer.h"
 #include "core/rpc/core_rpc.h"
 #include "util/bits.h"
+#include "util/probe.h"
 
 /** Sets the arguments of a call. */
 UTIL_INLINE void core_rpc_call_init(struct core_rpc_call *call, void *resp, size_t resp_max,
@@ -50,6 +51,7 @@ UTIL_INLINE ssize_t core_rpc_call_buf(struct core_ep *ep, const void *buf, size_
 	struct core_rpc_call *call = util_pool_first(&ep->rpc.calls);
 	int ret;
 
+	UTIL_PROBE_OP(send, ep, dest, context, len);
 	if (UTIL_UNLIKELY(!peer || !call || len >= peer->eager_end ||
 			  resp_max > peer->rpc_resp_lim))
 		return core_rpc_call_buf_cold(ep, buf, len, resp, resp_max, dest, context,

@@ -153,7 +153,7 @@ UTIL_INLINE const char *erpc_deliver_frames(struct erpc_session *s, struct erpc_
 	const uint8_t *from;
 	const char *why;
 
-	s->conn.chan.stats->rx_bytes += body->len;
+	util_stats_arrived(s->conn.chan.stats, 0, body->len);
 	do {
 		from = at;
 		why = erpc_deliver_msgs(s, body, &at, end);

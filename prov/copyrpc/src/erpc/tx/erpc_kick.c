@@ -4,6 +4,7 @@
 
 #include "erpc/tx/erpc_loss.h"
 #include "util/bits.h"
+#include "util/probe.h"
 #include "util/stats.h"
 
 bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct erpc_buf *buf,
@@ -41,6 +42,7 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
+	UTIL_PROBE3(retransmit, s->conn.chan.stats, slot, erpc_client_in_flight(&tx->c));
 	s->conn.chan.stats->losses++;
 	if (s->ep->paces)
 		erpc_timely_lost(&s->time.timely, s->ep->now_ns);
@@ -167,6 +169,7 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 			return true;
 		if (!s->credit.avail) {
 			s->conn.chan.stats->no_credit++;
+			UTIL_PROBE2(wait, s->conn.chan.stats, UTIL_PROBE_CREDIT);
 			return false; /* a response returns one */
 		}
 		if (!erpc_kick_may(s))

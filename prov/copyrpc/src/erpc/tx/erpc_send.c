@@ -8,6 +8,7 @@
 
 #include "erpc/tx/erpc_batch.h"
 #include "util/bits.h"
+#include "util/probe.h"
 #include "util/stats.h"
 
 #define ERPC_BUSY_MANY 3u /* batches in flight behind which the next ones may be long */
@@ -209,6 +210,7 @@ void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
 static __attribute__((noinline, cold)) int erpc_send_refuse_cold(struct erpc_session *s)
 {
 	s->conn.chan.stats->no_space++;
+	UTIL_PROBE2(wait, s->conn.chan.stats, UTIL_PROBE_SPACE);
 	return -FI_EAGAIN;
 }
 
