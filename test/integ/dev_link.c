@@ -229,6 +229,7 @@ static bool poll_one(void)
 	case DEV_EV_ACK: CHECK(++end->acked <= end->asked); break;
 	case DEV_EV_GET: bulk_done(); break;
 	case DEV_EV_WITHDRAWN: CHECK(!"an end of a withdrawal that was not started"); break;
+	case DEV_EV_ACCESS: CHECK(!"an end of accesses that were not started"); break;
 	case DEV_EV_DOWN:
 		CHECK(ev.status < 0);
 		fprintf(stderr, "side %d: link down: %s\n", side, fi_strerror(-ev.status));

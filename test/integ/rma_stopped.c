@@ -3,7 +3,8 @@
  * Direct remote memory access: the target's processor takes no part, and cannot be missed.
  *
  *   stopped   after the first access by a key the target is stopped (SIGSTOP); thousands of reads
- *             and writes of all kinds end, with the right contents at both ends
+ *             and writes of all kinds end, with the right contents at both ends, simple ones
+ *             (one local buffer, registered or short) among others
  *   revoked   the target closes the region while the initiator makes progress: the next access ends
  *             with FI_EKEYREJECTED, and the connection lives on
  *   late      the target closes a region while the initiator does not make progress: fi_close
@@ -147,6 +148,7 @@ static unsigned open_ops;
 
 struct access {
 	bool is_open, reads;
+	unsigned parts; /* local buffers */
 	uint64_t addr, len;
 };
 
@@ -193,13 +195,13 @@ static ssize_t post(unsigned slot, unsigned i, uint64_t flags)
 {
 	struct access *a = &accesses[slot];
 	void *desc = rng_below(&rng, 2) ? fi_mr_desc(local_mr) : NULL;
-	struct iovec iov[2] = { { local[slot], a->len / 3 },
-				{ local[slot] + a->len / 3, a->len - a->len / 3 } };
+	uint64_t first = a->parts == 1 ? a->len : a->len / 3;
+	struct iovec iov[2] = { { local[slot], first }, { local[slot] + first, a->len - first } };
 	struct fi_rma_iov there = { .addr = a->addr, .len = a->len, .key = KEY(i) };
 	void *descs[2] = { desc, desc };
 	struct fi_msg_rma msg = { .msg_iov = iov,
 				  .desc = descs,
-				  .iov_count = 2,
+				  .iov_count = a->parts,
 				  .addr = peer,
 				  .rma_iov = &there,
 				  .rma_iov_count = 1,
@@ -239,7 +241,9 @@ static uint64_t draw_len(void)
 
 static void begin(unsigned slot)
 {
-	struct access a = { .reads = rng_below(&rng, 2), .len = draw_len() };
+	struct access a = { .reads = rng_below(&rng, 2),
+			    .len = draw_len(),
+			    .parts = 1 + (unsigned)rng_below(&rng, 2) };
 	double start = fab_seconds();
 
 	a.addr = rng_below(&rng, LEN - a.len + 1);
@@ -284,7 +288,7 @@ static int write_one(unsigned i)
 	int err;
 
 	memset(local[0], 0x55, 8);
-	accesses[0] = (struct access){ .addr = 1, .len = 8 };
+	accesses[0] = (struct access){ .addr = 1, .len = 8, .parts = 1 };
 	while (post(0, i, 0)) {
 		fi_cq_read(fab.cq, NULL, 0);
 		FAB_TRUE(fab_seconds() - start < PATIENCE);

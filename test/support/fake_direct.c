@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/core_reg.h"
+#include "core/rma/core_rma_simple.h"
 #include "util/copy.h"
 #include "util/list.h"
 
@@ -26,7 +27,18 @@ struct fake_access {
 	bool write;
 };
 
+/** Simple access in progress. */
+struct fake_simple {
+	struct util_list link;
+	struct core_chan *chan;
+	struct core_access_args args;
+	uint8_t bytes[64]; /* of a write that took them */
+};
+
 struct fake_direct_cfg fake_direct_cfg;
+static struct util_list fake_simples = { &fake_simples, &fake_simples };
+static unsigned fake_simple_cnt, fake_simple_flags;
+static uint32_t fake_simple_ended;
 static struct util_list fake_regs = { &fake_regs, &fake_regs };
 static struct util_list fake_accesses = { &fake_accesses, &fake_accesses };
 static unsigned fake_cnt, fake_reg_cnt, fake_last_flags;
@@ -37,6 +49,7 @@ void fake_direct_reset(void)
 {
 	fake_direct_cfg = (struct fake_direct_cfg){ 0 };
 	fake_cnt = 0;
+	fake_simple_cnt = fake_simple_ended = 0;
 }
 
 const void *fake_direct_dev(void)
@@ -138,12 +151,68 @@ static void fake_end(struct fake_access *access, int err)
 	get->done(get);
 }
 
+int fake_direct_access(struct core_chan *chan, const struct core_access_args *args)
+{
+	bool takes = (args->flags & CORE_DIRECT_WRITE) && args->len <= fake_direct_cfg.inlines;
+	struct fake_simple *simple;
+
+	if (fake_direct_cfg.simple_err)
+		return fake_direct_cfg.simple_err;
+	assert(takes || args->reg);
+	simple = calloc(1, sizeof(*simple));
+	simple->chan = chan;
+	simple->args = *args;
+	if (takes) {
+		memcpy(simple->bytes, args->buf, args->len);
+		simple->args.buf = simple->bytes;
+	}
+	util_list_push_back(&fake_simples, &simple->link);
+	fake_simple_flags = args->flags;
+	fake_simple_cnt++;
+	return 0;
+}
+
+/** Ends the simple accesses of a channel, and reports all at once; with an error only forgets. */
+static void fake_simple_run(struct core_chan *chan, int err)
+{
+	struct util_list *it, *tmp;
+	uint32_t before = fake_simple_ended;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &fake_simples) {
+		struct fake_simple *simple = UTIL_CONTAINER_OF(it, struct fake_simple, link);
+		void *remote = (void *)(uintptr_t)simple->args.remote_addr;
+
+		if (simple->chan != chan)
+			continue;
+		if (!err && (simple->args.flags & CORE_DIRECT_WRITE))
+			memcpy(remote, simple->args.buf, simple->args.len);
+		else if (!err)
+			memcpy((void *)(uintptr_t)simple->args.buf, remote, simple->args.len);
+		fake_simple_ended += !err;
+		util_list_remove(it);
+		free(simple);
+	}
+	if (fake_simple_ended != before)
+		core_rma_simple_ended(chan, fake_simple_ended);
+}
+
+unsigned fake_direct_simple_cnt(void)
+{
+	return fake_simple_cnt;
+}
+
+unsigned fake_direct_simple_flags(void)
+{
+	return fake_simple_flags;
+}
+
 void fake_direct_run(struct core_chan *chan, int err)
 {
 	struct util_list *it, *tmp;
 
 	if (fake_direct_cfg.hold && !err)
 		return;
+	fake_simple_run(chan, err);
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &fake_accesses) {
 		struct fake_access *access = UTIL_CONTAINER_OF(it, struct fake_access, link);
 

@@ -16,6 +16,8 @@ struct fake_direct_cfg {
 	bool hold; /* accesses do not end */
 	int err;   /* result of each start, or 0 */
 	int reg_err;
+	size_t inlines; /* longest write whose bytes are taken at its start */
+	int simple_err; /* result of each start of a simple access, or 0 */
 };
 
 extern struct fake_direct_cfg fake_direct_cfg;
@@ -26,7 +28,12 @@ void fake_direct_drop(struct core_chan *chan, struct core_get *get);
 int fake_direct_reg(struct core_chan *chan, const void *addr, size_t len, unsigned access,
 		    struct core_reg **reg);
 
+int fake_direct_access(struct core_chan *chan, const struct core_access_args *args);
+
 void fake_direct_reset(void);
+/** Return the simple accesses started since the reset, and the flags of the last one. */
+unsigned fake_direct_simple_cnt(void);
+unsigned fake_direct_simple_flags(void);
 /** Returns the device of new channels, or NULL. */
 const void *fake_direct_dev(void);
 /** Ends the accesses of a channel: with `err`, or with what the device says. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "support/fake_direct.h"
+#include "util/stats.h"
 #include "util/copy.h"
 #include "util/idmap.h"
 #include "util/list.h"
@@ -310,6 +311,7 @@ static const struct core_chan_ops fake_chan_ops = {
 	.expose = fake_expose,
 	.unexpose = fake_unexpose,
 	.direct = fake_direct_start,
+	.access = fake_direct_access,
 	.undirect = fake_direct_drop,
 	.reg = fake_direct_reg,
 	.release = fake_release,
@@ -402,6 +404,7 @@ static void fake_connect_cancel(struct core_engine_ep *eep, const struct sockadd
 
 static struct fake_chan *fake_chan_new(struct core_engine_ep *eep, const struct sockaddr_in *peer)
 {
+	static struct copyrpc_stats_peer unread;
 	struct fake_chan *fc = calloc(1, sizeof(*fc));
 
 	fc->chan.ops = &fake_chan_ops;
@@ -411,7 +414,9 @@ static struct fake_chan *fake_chan_new(struct core_engine_ep *eep, const struct 
 	fc->chan.resp_lim = fake_engine_cfg.resp_max;
 	fc->chan.resp_sure = fake_engine_cfg.resp_max;
 	fc->chan.posted = &fc->taken;
+	fc->chan.stats = &unread;
 	fc->chan.reg_dev = fake_direct_dev();
+	fc->chan.access_inline = (uint32_t)fake_direct_cfg.inlines;
 	fc->eep = eep;
 	fc->peer_addr = *peer;
 	util_list_init(&fc->in);

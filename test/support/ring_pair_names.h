@@ -24,6 +24,7 @@
 #define ring_this_reply_release RING_PAIR_NAME(reply_release)
 #define ring_this_flush_chan    RING_PAIR_NAME(flush_chan)
 #define ring_this_is_busy       RING_PAIR_NAME(is_busy)
+#define ring_this_access        RING_PAIR_NAME(access)
 #define ring_this_chan_ops      RING_PAIR_NAME(chan_ops)
 #define ring_this_probe         RING_PAIR_NAME(probe)
 #define ring_this_open          RING_PAIR_NAME(open)

@@ -136,6 +136,18 @@ enum core_direct_flag {
 	CORE_DIRECT_PLACED = 1 << 1,  /* a write ends once its bytes are in the peer's memory */
 	CORE_DIRECT_MORE = 1 << 2,    /* FI_MORE: may wait for the next one or a flush */
 	CORE_DIRECT_ORDERED = 1 << 3, /* messages accepted before leave before */
+	CORE_DIRECT_NOW = 1 << 4,     /* simple: leaves before the return */
+	CORE_DIRECT_SILENT = 1 << 5,  /* simple: on_accessed may be late, until is_busy asks */
+};
+
+/** Arguments of core_chan_ops.access. */
+struct core_access_args {
+	const void *buf;
+	size_t len; /* not 0, at most 1 GiB */
+	uint64_t remote_addr;
+	uint64_t remote_key;
+	struct core_reg *reg; /* covers the buffer, or NULL */
+	unsigned flags;       /* enum core_direct_flag, without PLACED */
 };
 
 /** Memory that is exposed to gets of the peer. Owned by the caller of expose until unexpose. */
@@ -171,6 +183,7 @@ struct core_chan {
 	struct util_list stopped_link; /* core_ep.stopped */
 	size_t get_min;                /* smallest get that pays off; 0: the domain's limit */
 	uint32_t caps;
+	uint32_t access_inline; /* longest write whose bytes ops->access takes before its return */
 	/*
 	 * Device with which memory is registered for ops->direct, the same pointer in all channels
 	 * that share registrations. NULL: ops->direct, undirect and reg do not work.
@@ -269,6 +282,14 @@ struct core_chan_ops {
 	 * enum core_direct_flag.
 	 */
 	int (*direct)(struct core_chan *chan, struct core_get *get, unsigned flags);
+	/*
+	 * Simple direct access: of one buffer, covered by `reg` or short enough for the device to
+	 * take its bytes before the return. The channel numbers them from 1 on; on_accessed
+	 * follows, for several at a time. Without
+	 * MORE it leaves now or, behind others in progress, with the next progress. Returns 0, or
+	 * -FI_E* with nothing done: `direct` may do it. NULL: works never.
+	 */
+	int (*access)(struct core_chan *chan, const struct core_access_args *args);
 	/* Forgets a direct access in progress. The channel is closed before anything else. */
 	void (*undirect)(struct core_chan *chan, struct core_get *get);
 	/*
@@ -393,6 +414,8 @@ struct core_upcalls {
 	 * control thread, without the domain's lock.
 	 */
 	void (*on_event)(struct core_ep *ep);
+	/* The first `cnt` simple accesses of a channel, modulo 2^32, have ended without error. */
+	void (*on_accessed)(struct core_chan *chan, uint32_t cnt);
 	/*
 	 * Channel is down. All that had arrived was delivered, and no bytes of a get move any more.
 	 * core closes the channel.

@@ -30,12 +30,18 @@ void core_op_unqueue(struct core_op *op)
 	op->peer->ep->tx_queued--;
 }
 
+/** Returns true while earlier operations have not ended. */
+static bool core_op_must_wait(const struct core_op *op)
+{
+	return !core_op_is_oldest(op) || core_simple_is_awaited(&op->peer->simple);
+}
+
 /** Starts the first operation of the queue. On error it is first again. */
 static int core_op_start(struct core_op *op)
 {
 	int ret;
 
-	if ((op->fence && !core_op_is_oldest(op)) || (op->peer->direct_reads && !op->reads))
+	if ((op->fence && core_op_must_wait(op)) || (op->peer->direct_reads && !op->reads))
 		return -FI_EAGAIN;
 	core_op_unqueue(op);
 	ret = op->ops->start(op);

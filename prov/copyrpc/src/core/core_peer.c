@@ -34,9 +34,12 @@ static void core_peer_set_state(struct core_peer *peer, enum core_peer_state sta
 void core_peer_set_eager(struct core_peer *peer)
 {
 	peer->eager_end = 0;
+	peer->simple.may = false;
 	if (peer->state == CORE_PEER_UP && util_list_is_empty(&peer->tx_queue) &&
-	    !peer->direct_reads)
+	    !peer->direct_reads) {
 		peer->eager_end = core_peer_eager_max(peer) + 1;
+		peer->simple.may = peer->chan->reg_dev && !peer->ep->rma_ordered;
+	}
 }
 
 size_t core_peer_eager_max(const struct core_peer *peer)

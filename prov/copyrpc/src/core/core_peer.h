@@ -24,6 +24,7 @@
 #include "core/core_dom.h"
 #include "core/core_ep.h"
 #include "core/core_pending.h"
+#include "core/core_simple.h"
 #include "core/core_tx_selector.h"
 #include "util/bits.h"
 #include "util/list.h"
@@ -83,9 +84,10 @@ struct core_peer {
 	struct core_rma_leases *leases; /* from this peer, or NULL (rma/core_rma_lease.h) */
 	/* Endpoint keeps orders: direct reads in progress, which no other operation may overtake */
 	uint32_t direct_reads;
-	uint32_t access_calls;    /* calls of accesses without a response */
-	struct util_list ep_link; /* core_ep.known or .unnamed */
-	struct core_work work;    /* runs tx_queue and tx_stream */
+	uint32_t access_calls;     /* calls of accesses without a response */
+	struct util_list ep_link;  /* core_ep.known or .unnamed */
+	struct core_work work;     /* runs tx_queue and tx_stream */
+	struct core_simple simple; /* direct accesses without a core_op */
 	struct core_pending pending;
 	struct core_tx_selector selector;
 	uint64_t incarnation;

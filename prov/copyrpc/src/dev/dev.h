@@ -49,6 +49,8 @@ enum dev_event_kind {
 	DEV_EV_READ, /* a read_consumer ended: value */
 	DEV_EV_ACK,  /* the peer's device has a write_imm_ack and all writes before it */
 	DEV_EV_GET,  /* a get or put ended: get->status is set */
+	/* the first `value` simple accesses have ended; may be less than was reported */
+	DEV_EV_ACCESS,
 	/* nothing of the peer writes into local buffers any more; after withdraw returned false */
 	DEV_EV_WITHDRAWN,
 	/* the link failed: status. The device logged the cause. Last event of the link */
@@ -71,6 +73,13 @@ enum dev_get_flag {
 	DEV_GET_MORE = 1 << 2,
 	/* -FI_EAGAIN unless all of the transfer is posted now, before later writes of the link */
 	DEV_GET_NOW = 1 << 3,
+};
+
+/** Flags of a simple access. Bits as those of core, so that they need no translation. */
+enum dev_access_flag {
+	DEV_ACCESS_WRITE = 1 << 0,  /* to the peer's memory; else a read */
+	DEV_ACCESS_MORE = 1 << 2,   /* equals DEV_GET_MORE */
+	DEV_ACCESS_SILENT = 1 << 5, /* the end need not be reported, unless `settle` requests it */
 };
 
 /** Registered or exposed memory. Devices embed it first. */
@@ -119,7 +128,7 @@ struct dev_event {
 	struct dev_link *link;
 	enum dev_event_kind kind;
 	uint32_t imm;        /* DEV_EV_IMM */
-	uint64_t value;      /* DEV_EV_READ: the peer's consumer word */
+	uint64_t value;      /* DEV_EV_READ: the peer's consumer word; DEV_EV_ACCESS: modulo 2^32 */
 	struct dev_get *get; /* DEV_EV_GET */
 	int status;          /* DEV_EV_DOWN: -FI_E* */
 };
@@ -154,6 +163,7 @@ struct dev_link {
 	uint32_t inband_len; /* of tx_base, a multiple of DEV_IMM_UNIT; set by connect */
 	uint32_t inline_max; /* most bytes of a put with DEV_GET_INLINE; set by connect */
 	uint32_t caps;       /* enum dev_cap */
+	uint32_t access_cnt; /* simple accesses accepted so far, modulo 2^32; counted by access() */
 	/* Word that the peer reads with read_consumer: how far rx_base is released here. */
 	uint64_t *consumer_word;
 	void *user; /* connection of the engine */
@@ -186,6 +196,18 @@ struct dev_link_ops {
 	int (*get)(struct dev_link *link, struct dev_get *get);
 	/* Like get, from the local buffers into the peer's memory. NULL without DEV_CAP_PUT. */
 	int (*put)(struct dev_link *link, struct dev_get *get);
+	/*
+	 * Starts a simple access: a put or get of one buffer, covered by `mem`, with no record of
+	 * its own. mem is NULL for a write of at most inline_max bytes, which are copied before the
+	 * return unless the link is dead. Returns 0 or -FI_EAGAIN. Simple accesses end in the order
+	 * of their starts and are reported by their number, one DEV_EV_ACCESS for several of them:
+	 * at the latest for those that the device has seen, except at their end DEV_ACCESS_SILENT.
+	 * Before DOWN a DEV_EV_ACCESS reports those that have succeeded. NULL: get and put only.
+	 */
+	int (*access)(struct dev_link *link, const void *buf, uint32_t len, uint64_t remote_addr,
+		      uint64_t remote_key, const struct dev_mem *mem, unsigned flags);
+	/* Lets a DEV_EV_ACCESS follow for all simple accesses. Returns 0, or -FI_EAGAIN. */
+	int (*settle)(struct dev_link *link);
 	/* Shows the device all transfers with DEV_GET_MORE. NULL: it sees each at once. */
 	void (*kick)(struct dev_link *link);
 	/*

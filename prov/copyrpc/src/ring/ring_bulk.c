@@ -5,6 +5,7 @@
 #include "engine/eng_stats.h"
 #include "ring/ring_transport.h"
 #include "util/copy.h"
+#include "util/stats.h"
 
 /** Deregisters the buffers of `get`. */
 static void ring_bulk_dereg(struct ring_conn *conn, struct dev_get *get)
@@ -107,6 +108,8 @@ void ring_bulk_fail(struct ring_conn *conn, int err)
 {
 	struct util_list *first;
 
+	conn->eng.chan.stats->access_errors += conn->link->access_cnt - conn->accessed;
+	conn->accessed = conn->link->access_cnt;
 	while ((first = util_list_first(&conn->gets))) {
 		struct ring_get *rget = UTIL_CONTAINER_OF(first, struct ring_get, link);
 

@@ -51,7 +51,10 @@ void ring_bulk_release(struct ring_conn *conn, struct ring_get *rget);
 /** Handles DEV_EV_GET: completes the get and notifies core. */
 void ring_bulk_get_done(struct ring_conn *conn, struct dev_get *get);
 
-/** Ends all gets in progress with `err`. The link is detached. */
+/**
+ * Ends all gets in progress with `err`, and counts simple accesses that have not ended; core ends
+ * these. The link is detached.
+ */
 void ring_bulk_fail(struct ring_conn *conn, int err);
 
 #endif

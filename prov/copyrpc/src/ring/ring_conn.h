@@ -141,6 +141,7 @@ struct ring_conn {
 	/* In transport->dirty while data, a post or control information must leave */
 	struct util_list dirty_link;
 	struct util_list gets;   /* ring_get.link: transfers in progress */
+	uint32_t accessed;       /* Simple accesses that have ended, modulo 2^32 (ring_access.h) */
 	struct util_idmap calls; /* Calls that wait for a response -> context */
 	struct ring_ack ack;
 	enum ring_read read;     /* State of reading the peer's consumer word */

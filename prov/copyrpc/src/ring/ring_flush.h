@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ring/ring_access.h"
 #include "ring/ring_tx.h"
 
 /**
@@ -219,6 +220,7 @@ UTIL_INLINE bool ring_flush_credit_only(const struct dev_link_ops *dev, struct r
 UTIL_INLINE bool ring_flush_is_busy(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
+	bool accesses = ring_access_is_busy(dev, conn);
 	uint64_t pos;
 
 	if (tx->open || tx->post_cnt)
@@ -228,9 +230,9 @@ UTIL_INLINE bool ring_flush_is_busy(const struct dev_link_ops *dev, struct ring_
 		ring_flush_credit_only(dev, conn);
 	if ((conn->link->caps & DEV_CAP_DIRECT) || conn->eng.err ||
 	    tx->flow.remote_consumer == tx->flush_start || tx->placed == tx->flush_start)
-		return false;
+		return accesses;
 	if (conn->read != RING_READ_POSTED && ring_tx_read_start(dev, conn, &pos) == 1)
-		return false;
+		return accesses;
 	return true;
 }
 

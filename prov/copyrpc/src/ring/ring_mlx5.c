@@ -34,6 +34,7 @@ static const struct ring_flush_cfg ring_mlx5_flush_cfg = { .best_len = RING_NIC_
 #define ring_this_reply_release ring_mlx5_reply_release
 #define ring_this_flush_chan    ring_mlx5_flush_chan
 #define ring_this_is_busy       ring_mlx5_is_busy
+#define ring_this_access        ring_mlx5_access
 #define ring_this_chan_ops      ring_mlx5_chan_ops
 #define ring_this_probe         ring_mlx5_probe
 #define ring_this_open          ring_mlx5_open

@@ -261,6 +261,7 @@ static inline void ring_rx_event_cold(struct ring_conn *conn, const struct dev_e
 	case DEV_EV_READ: ring_conn_read_done_cold(conn, ev->value); break;
 	case DEV_EV_ACK: ring_ack_received(conn); break;
 	case DEV_EV_GET: ring_bulk_get_done(conn, ev->get); break;
+	case DEV_EV_ACCESS: ring_access_ended(conn, (uint32_t)ev->value); break;
 	case DEV_EV_WITHDRAWN: eng_conn_withdrawn(&conn->eng); break;
 	case DEV_EV_DOWN: ring_conn_fail_cold(conn, ev->status, NULL); break;
 	case DEV_EV_IMM: break;

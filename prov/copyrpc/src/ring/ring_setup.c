@@ -154,7 +154,9 @@ int ring_setup_establish(struct eng_conn *eng, const struct cm_params *peer)
 	if (ring_transport_registers(ring_conn_transport(conn)))
 		conn->eng.chan.get_min = util_params.rndv_min;
 	if (ring_transport_registers(ring_conn_transport(conn)) && (link->caps & DEV_CAP_PUT) &&
-	    util_params.nic_rma)
+	    util_params.nic_rma) {
 		conn->eng.chan.reg_dev = conn->eng.transport;
+		conn->eng.chan.access_inline = link->inline_max;
+	}
 	return 0;
 }

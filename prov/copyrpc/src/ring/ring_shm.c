@@ -37,6 +37,7 @@ static const struct ring_flush_cfg ring_shm_flush_cfg = { .best_len = 544,
 #define ring_this_reply_release ring_shm_reply_release
 #define ring_this_flush_chan    ring_shm_flush_chan
 #define ring_this_is_busy       ring_shm_is_busy
+#define ring_this_access        ring_shm_access
 #define ring_this_chan_ops      ring_shm_chan_ops
 #define ring_this_probe         ring_shm_probe
 #define ring_this_open          ring_shm_open

@@ -14,6 +14,7 @@
  * Everything else is in ring_send.h, ring_call.h and ring_rx.h. The general and single forms are
  * not inlined: the append form then needs no stack frame.
  */
+#include "ring/ring_access.h"
 #include "ring/ring_bulk.h"
 #include "ring/ring_call.h"
 #include "ring/ring_direct.h"
@@ -146,6 +147,11 @@ static bool ring_this_is_busy(struct core_chan *chan)
 	return ring_flush_is_busy(&RING_LINK_OPS, ring_conn_of(chan));
 }
 
+static int ring_this_access(struct core_chan *chan, const struct core_access_args *args)
+{
+	return ring_access(&RING_LINK_OPS, ring_conn_of(chan), args);
+}
+
 static const struct core_chan_ops ring_this_chan_ops = {
 	.send = ring_this_send,
 	.send_buf = ring_this_send_buf,
@@ -162,6 +168,7 @@ static const struct core_chan_ops ring_this_chan_ops = {
 	.expose = ring_bulk_expose,
 	.unexpose = ring_bulk_unexpose,
 	.direct = ring_direct,
+	.access = ring_this_access,
 	.undirect = ring_direct_drop,
 	.reg = ring_direct_reg,
 	.release = ring_rx_release_retained,

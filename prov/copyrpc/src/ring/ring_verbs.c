@@ -35,6 +35,7 @@ static const struct ring_flush_cfg ring_verbs_flush_cfg = { .best_len = RING_NIC
 #define ring_this_reply_release ring_verbs_reply_release
 #define ring_this_flush_chan    ring_verbs_flush_chan
 #define ring_this_is_busy       ring_verbs_is_busy
+#define ring_this_access        ring_verbs_access
 #define ring_this_chan_ops      ring_verbs_chan_ops
 #define ring_this_probe         ring_verbs_probe
 #define ring_this_open          ring_verbs_open

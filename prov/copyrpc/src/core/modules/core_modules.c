@@ -19,6 +19,7 @@
 #include "core/rma/core_atomic.h"
 #include "core/rma/core_rma.h"
 #include "core/rma/core_rma_lease.h"
+#include "core/rma/core_rma_simple.h"
 #include "core/rpc/core_rpc.h"
 #include "core/watch/core_watch.h"
 #include "util/bits.h"
@@ -96,6 +97,7 @@ const struct core_upcalls core_upcall_table = {
 	.on_reply = core_op_on_reply,
 	.on_get_done = core_modules_on_get_done,
 	.on_acked = core_pending_on_acked,
+	.on_accessed = core_rma_simple_ended,
 	.on_up = core_peer_on_up,
 	.on_connect_failed = core_peer_on_connect_failed,
 	.on_accepted = core_conn_on_accepted,

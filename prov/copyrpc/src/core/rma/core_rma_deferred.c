@@ -8,6 +8,7 @@
 #include "core/core_peer.h"
 #include "core/rma/core_rma_bulk.h"
 #include "core/rma/core_rma_lease.h"
+#include "core/rma/core_rma_simple.h"
 
 static struct core_rma_deferred *core_rma_deferred_new(const struct core_rma_in *in)
 {
@@ -196,6 +197,7 @@ static void core_rma_drop_if(struct core_peer *peer, bool exposures)
 void core_rma_peer_failed(struct core_peer *peer, int err)
 {
 	core_rma_drop_if(peer, true);
+	core_rma_simple_fail(peer, err);
 	core_rma_lease_drop_all(peer);
 	core_rma_lessee_drop_all(peer);
 }

@@ -66,7 +66,7 @@ static int core_rma_direct_post(struct core_rma_req *req, struct core_rma_lease 
 	struct core_peer *peer = req->access.op.peer;
 	int ret;
 
-	req->get.remote_addr = lease->remote + (req->access.rma[0].addr - lease->base);
+	req->get.remote_addr = req->access.rma[0].addr + lease->shift;
 	req->get.remote_key = lease->rkey;
 	req->get.iov = req->iov;
 	req->get.iov_cnt = req->iov_cnt;

@@ -11,22 +11,13 @@
 
 #define CORE_RMA_LEASE_SLOTS_MIN 16u
 
-/** Leases of a peer by key: chains in a power-of-two number of slots. */
-struct core_rma_leases {
-	struct core_rma_lease *last; /* found by the last access, or NULL */
-	struct core_rma_lease **slots;
-	uint32_t slot_cnt;
-	uint32_t cnt;
-	uint32_t hand; /* slot where the search for a lease to drop begins */
-};
-
 static struct core_rma_lease **core_rma_lease_slot(const struct core_rma_leases *leases,
 						   uint64_t key)
 {
 	return &leases->slots[(key * 0x9E3779B97F4A7C15u >> 32) & (leases->slot_cnt - 1)];
 }
 
-static struct core_rma_lease *core_rma_lease_lookup(const struct core_peer *peer, uint64_t key)
+struct core_rma_lease *core_rma_lease_lookup(const struct core_peer *peer, uint64_t key)
 {
 	struct core_rma_leases *leases = peer->leases;
 	struct core_rma_lease *lease;
@@ -86,12 +77,17 @@ static bool core_rma_lease_grow(struct core_rma_leases *leases)
 	return true;
 }
 
-/** Drops a lease that is not in use. Returns false if there is none. */
+/**
+ * Drops a lease that is not in use. Returns false if there is none, or if simple accesses are in
+ * progress, which are not counted by lease.
+ */
 static bool core_rma_lease_evict(struct core_peer *peer)
 {
 	struct core_rma_leases *leases = peer->leases;
 	struct core_rma_lease *lease;
 
+	if (core_simple_is_awaited(&peer->simple))
+		return false;
 	for (uint32_t i = 0; i < leases->slot_cnt; i++) {
 		lease = leases->slots[leases->hand++ & (leases->slot_cnt - 1)];
 		while (lease && (lease->users || lease->state != CORE_RMA_LEASE_HELD))
@@ -127,10 +123,10 @@ static bool core_rma_lease_take(struct core_rma_lease *lease, const uint8_t *dat
 			(terms.rights & WIRE_LEASE_WRITE ? FI_REMOTE_WRITE : 0);
 	lease->base = terms.base;
 	lease->len = terms.len;
-	lease->remote = terms.addr;
+	lease->shift = terms.addr - terms.base;
 	lease->rkey = terms.rkey;
 	lease->state = CORE_RMA_LEASE_HELD;
-	return !terms.status;
+	return !terms.status && terms.len <= UINT64_MAX - terms.base;
 }
 
 static void core_rma_lease_on_reply(struct core_op *op, int status, const uint8_t *data,
@@ -185,16 +181,6 @@ static void core_rma_lease_request(struct core_peer *peer, uint64_t key)
 		core_rma_lease_fail(&lease->op, -FI_EAGAIN);
 }
 
-static bool core_rma_lease_permits(const struct core_rma_lease *lease,
-				   const struct fi_rma_iov *remote, uint64_t right)
-{
-	uint64_t off = remote->addr - lease->base;
-
-	/* Each compares with the rest: no sum that could wrap. */
-	return lease->state == CORE_RMA_LEASE_HELD && (lease->rights & right) &&
-	       remote->addr >= lease->base && off <= lease->len && remote->len <= lease->len - off;
-}
-
 struct core_rma_lease *core_rma_lease_find(struct core_peer *peer, const struct fi_rma_iov *remote,
 					   uint64_t right)
 {
@@ -209,7 +195,7 @@ struct core_rma_lease *core_rma_lease_find(struct core_peer *peer, const struct 
 		core_rma_lease_request(peer, remote->key);
 		return NULL;
 	}
-	return core_rma_lease_permits(lease, remote, right) ? lease : NULL;
+	return core_rma_lease_permits(lease, remote->addr, remote->len, right) ? lease : NULL;
 }
 
 static void core_rma_lease_return(struct core_chan *chan, struct core_call_ref ref)
@@ -218,12 +204,36 @@ static void core_rma_lease_return(struct core_chan *chan, struct core_call_ref r
 		chan->ops->reply(chan, ref, NULL, 0, 0, 0);
 }
 
-void core_rma_lease_put(struct core_peer *peer, struct core_rma_lease *lease)
+/** Ends a revoked lease, unless accesses by it may be in progress. Returns true if it has ended. */
+static bool core_rma_lease_end(struct core_peer *peer, struct core_rma_lease *lease)
 {
-	if (--lease->users || lease->state != CORE_RMA_LEASE_REVOKED)
-		return;
+	if (lease->users || peer->simple.head < lease->until)
+		return false;
 	core_rma_lease_return(peer->chan, lease->revoke);
 	core_rma_lease_free(peer, lease);
+	return true;
+}
+
+void core_rma_lease_put(struct core_peer *peer, struct core_rma_lease *lease)
+{
+	if (!--lease->users && lease->state == CORE_RMA_LEASE_REVOKED)
+		core_rma_lease_end(peer, lease);
+}
+
+void core_rma_lease_accessed(struct core_peer *peer)
+{
+	struct core_rma_leases *leases = peer->leases;
+	struct core_rma_lease *lease, *next;
+
+	peer->simple.lease_waits = false;
+	for (uint32_t i = 0; i < leases->slot_cnt; i++) {
+		for (lease = leases->slots[i]; lease; lease = next) {
+			next = lease->next;
+			if (lease->state == CORE_RMA_LEASE_REVOKED &&
+			    !core_rma_lease_end(peer, lease))
+				peer->simple.lease_waits = true;
+		}
+	}
 }
 
 /*
@@ -235,10 +245,13 @@ enum core_rx_verdict core_rma_lease_revoked(struct core_chan *chan, struct core_
 {
 	struct core_rma_lease *lease = core_rma_lease_lookup(chan->peer, key);
 	bool held = lease && lease->state == CORE_RMA_LEASE_HELD;
+	struct core_simple *simple = &chan->peer->simple;
 
-	if (held && lease->users) {
+	if (held && (lease->users || core_simple_is_awaited(simple))) {
 		lease->state = CORE_RMA_LEASE_REVOKED;
 		lease->revoke = ref;
+		lease->until = simple->awaited;
+		simple->lease_waits = true;
 		return CORE_RX_DONE;
 	}
 	if (held)

@@ -35,9 +35,9 @@
 #include "core/core_chan.h"
 #include "core/core_head.h"
 #include "core/core_op.h"
+#include "core/core_peer.h"
 
 struct core_mr;
-struct core_peer;
 
 #define CORE_RMA_LEASES_MAX 1024u /* of one peer */
 /** Accesses by a lease without rights, which is not revoked, before it is requested again. */
@@ -49,20 +49,54 @@ enum core_rma_lease_state {
 	CORE_RMA_LEASE_REVOKED,   /* not used any more; the target waits for accesses in progress */
 };
 
+/** Leases of a peer by key: chains in a power-of-two number of slots. */
+struct core_rma_leases {
+	struct core_rma_lease *last; /* found by the last access, or NULL */
+	struct core_rma_lease **slots;
+	uint32_t slot_cnt;
+	uint32_t cnt;
+	uint32_t hand; /* slot where the search for a lease to drop begins */
+};
+
 /** Lease of a peer's region, at the initiator. */
 struct core_rma_lease {
 	struct core_op op;           /* the request, while it is outstanding */
 	struct core_rma_lease *next; /* in its slot of core_rma_leases */
 	enum core_rma_lease_state state;
-	uint32_t users;                   /* direct accesses in progress */
-	uint32_t refused;                 /* accesses by a lease without rights */
-	struct core_call_ref revoke;      /* CORE_RMA_LEASE_REVOKED: call to reply to */
-	uint64_t key;                     /* of the region, chosen by its owner's user */
-	uint64_t rights;                  /* FI_REMOTE_READ, FI_REMOTE_WRITE */
-	uint64_t base, len, remote, rkey; /* terms of struct wire_lease */
+	uint32_t users;   /* direct accesses in progress */
+	uint32_t refused; /* accesses by a lease without rights */
+	uint64_t until;   /* CORE_RMA_LEASE_REVOKED: simple accesses that must have ended */
+	struct core_call_ref revoke; /* CORE_RMA_LEASE_REVOKED: call to reply to */
+	uint64_t key;                /* of the region, chosen by its owner's user */
+	uint64_t rights;             /* FI_REMOTE_READ, FI_REMOTE_WRITE */
+	uint64_t base, len, rkey;    /* terms of struct wire_lease */
+	uint64_t shift;              /* address for the device, less the user's */
 };
 
 /* --- initiator --- */
+
+/** Returns the lease of a key, or NULL. Requests none. */
+struct core_rma_lease *core_rma_lease_lookup(const struct core_peer *peer, uint64_t key);
+
+/** Equals core_rma_lease_lookup; quick for the lease that the last access to the peer found. */
+static inline const struct core_rma_lease *core_rma_lease_get(const struct core_peer *peer,
+							      uint64_t key)
+{
+	const struct core_rma_lease *last = peer->leases ? peer->leases->last : NULL;
+
+	return UTIL_LIKELY(last && last->key == key) ? last : core_rma_lease_lookup(peer, key);
+}
+
+/** Returns true if a lease permits an access of [addr, addr + len). */
+static inline bool core_rma_lease_permits(const struct core_rma_lease *lease, uint64_t addr,
+					  uint64_t len, uint64_t right)
+{
+	uint64_t off = addr - lease->base;
+
+	/* No sum that could wrap. An address before base has an offset beyond len. */
+	return lease->state == CORE_RMA_LEASE_HELD && (lease->rights & right) &&
+	       off <= lease->len && len <= lease->len - off;
+}
 
 /**
  * Returns a lease that permits an access of [addr, addr + len), or NULL: the access goes by calls.
@@ -72,6 +106,8 @@ struct core_rma_lease *core_rma_lease_find(struct core_peer *peer, const struct 
 					   uint64_t right);
 /** Ends a direct access, which had counted itself in `users`. */
 void core_rma_lease_put(struct core_peer *peer, struct core_rma_lease *lease);
+/** Responds to revocations that waited for simple accesses which have ended. */
+void core_rma_lease_accessed(struct core_peer *peer);
 /** Drops all leases of a peer that has failed. */
 void core_rma_lease_drop_all(struct core_peer *peer);
 

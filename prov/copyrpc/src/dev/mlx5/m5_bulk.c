@@ -112,6 +112,8 @@ static int m5_bulk_start(struct m5_link *link, enum m5_opcode opcode, struct dev
 
 	if (pieces > M5_BULK_PIECES || get->iov_cnt > DEV_GET_IOV_MAX)
 		return -FI_EMSGSIZE;
+	if (link->run.is_open)
+		m5_link_end_run(link);
 	if (link->ib.dead || !m5_bulk_has_room(link, get, pieces))
 		return -FI_EAGAIN;
 	if (reads && link->ib.reads_out == link->ib.reads_max)
@@ -130,7 +132,7 @@ static int m5_bulk_start(struct m5_link *link, enum m5_opcode opcode, struct dev
 		m5_sparse_put(&link->users, link->sq.last, (uintptr_t)get);
 	link->ib.reads_out += reads;
 	if (!(get->flags & DEV_GET_MORE))
-		m5_sq_ring(&link->sq);
+		m5_link_ring(link);
 	return 0;
 }
 
@@ -149,7 +151,7 @@ void m5_link_kick(struct dev_link *base)
 	struct m5_link *link = (struct m5_link *)base;
 
 	if (!link->ib.dead)
-		m5_sq_ring(&link->sq);
+		m5_link_ring(link);
 }
 
 int m5_link_read_consumer(struct dev_link *base, uint64_t *value)
@@ -158,8 +160,10 @@ int m5_link_read_consumer(struct dev_link *base, uint64_t *value)
 
 	if (link->ib.dead || link->ib.reading || !m5_sq_has_room(&link->sq, 1))
 		return -FI_EAGAIN;
+	if (link->run.is_open)
+		m5_link_end_run(link);
 	m5_bulk_post_word(link, m5_link_landing(link), M5_USER_WORD);
 	link->ib.reading = true;
-	m5_sq_ring(&link->sq);
+	m5_link_ring(link);
 	return 0;
 }

@@ -9,7 +9,8 @@
  *
  * The sparse table (m5_table.h) has the user word of each signalled WQE: M5_USER_NONE for one
  * signalled for its room alone (m5_sq.h), M5_USER_WORD for the READ of the peer's consumer word,
- * M5_USER_ACK for a write that reports, a struct dev_get for the last WQE of a get or put.
+ * M5_USER_ACK for a write that reports, a struct dev_get for the last WQE of a get or put, and
+ * m5_user_access() for every WQE of a simple access, signalled or not (m5_access.h).
  *
  * Tests: test/unit/dev/mlx5/test_m5_link.c; on the device model test/integ/dev_link.
  */
@@ -25,9 +26,25 @@
 #include "dev/mlx5/m5_table.h"
 #include "util/bits.h"
 
-#define M5_USER_NONE 0u
-#define M5_USER_WORD 1u
-#define M5_USER_ACK  2u
+#define M5_USER_NONE   0u
+#define M5_USER_WORD   1u
+#define M5_USER_ACK    2u
+#define M5_USER_ACCESS 3u /* in the two lowest bits; the rest is the number of accesses */
+
+static inline uint64_t m5_user_access(uint32_t cnt)
+{
+	return (uint64_t)cnt << 2 | M5_USER_ACCESS;
+}
+
+static inline bool m5_user_is_access(uint64_t user)
+{
+	return (user & M5_USER_ACCESS) == M5_USER_ACCESS;
+}
+
+static inline uint32_t m5_user_access_cnt(uint64_t user)
+{
+	return (uint32_t)(user >> 2);
+}
 
 struct m5_link {
 	struct ib_link ib;
@@ -35,6 +52,16 @@ struct m5_link {
 	/* Used by writes. */
 	struct m5_sq sq;
 	struct m5_sparse users;
+	/* Run of simple accesses that is being built (m5_access.h). Neither: none */
+	union {
+		struct {
+			uint16_t left; /* blocks that it may still take */
+			bool due;      /* the last WQE must report */
+		};
+		uint32_t is_open;
+	} run;
+	bool access_quiet;    /* the last simple access does not report */
+	uint16_t access_last; /* first block of the last simple access */
 
 	/* Rarely used. */
 	struct m5_dev *dev;
@@ -54,6 +81,20 @@ static inline void m5_link_commit(struct m5_link *link, uint16_t bb, uint8_t fla
 	m5_sq_commit(&link->sq, bb, flags);
 }
 
+/**
+ * Ends a run of simple accesses before another WQE is built or the doorbell is rung. Its last WQE
+ * reports if one of the run must.
+ */
+void m5_link_end_run(struct m5_link *link);
+
+/** Rings for all that is built. */
+static inline void m5_link_ring(struct m5_link *link)
+{
+	if (UTIL_UNLIKELY(link->run.is_open))
+		m5_link_end_run(link);
+	m5_sq_ring(&link->sq);
+}
+
 UTIL_INLINE int m5_link_write(struct dev_link *base, uint64_t off, uint32_t len, uint32_t imm,
 			      bool ack)
 {
@@ -65,6 +106,8 @@ UTIL_INLINE int m5_link_write(struct dev_link *base, uint64_t off, uint32_t len,
 
 	if (UTIL_UNLIKELY(link->ib.dead || !m5_sq_has_room(&link->sq, bb)))
 		return -FI_EAGAIN;
+	if (UTIL_UNLIKELY(link->run.is_open))
+		m5_link_end_run(link);
 	m5_wqe_begin(&wqe, m5_sq_reserve(&link->sq, bb));
 	m5_wqe_raddr(&wqe, link->ib.peer_ring + off, link->ib.peer_rkey);
 	if (is_inline)
@@ -74,7 +117,7 @@ UTIL_INLINE int m5_link_write(struct dev_link *base, uint64_t off, uint32_t len,
 	flags = ack ? M5_CTRL_SIGNAL : m5_sq_signal(&link->sq, bb);
 	m5_wqe_end(&wqe, link->sq.pi, M5_OP_WRITE_IMM, link->sq.qpn, flags, imm);
 	m5_link_commit(link, bb, flags, ack ? M5_USER_ACK : M5_USER_NONE);
-	m5_sq_ring(&link->sq);
+	m5_sq_ring_built(&link->sq);
 	return 0;
 }
 
@@ -109,6 +152,9 @@ int m5_link_read_consumer(struct dev_link *base, uint64_t *value);
 int m5_link_get(struct dev_link *base, struct dev_get *get);
 int m5_link_put(struct dev_link *base, struct dev_get *get);
 void m5_link_kick(struct dev_link *base);
+int m5_link_settle(struct dev_link *base);
+/** Returns true and *cnt if simple accesses are known to have ended before the block `counter`. */
+bool m5_link_accessed(const struct m5_link *link, uint16_t counter, uint32_t *cnt);
 int m5_link_connect(struct dev_link *base, const struct dev_desc *peer);
 int m5_link_attach(struct dev_link *base);
 void m5_link_detach(struct dev_link *base);

@@ -67,8 +67,24 @@ static void m5_poll_log_error(const struct m5_dev *dev, const struct m5_link *li
 		  err->vendor, err->advice);
 }
 
+/* Returns true with an event if simple accesses ended before the WQE that failed. */
+static bool m5_poll_succeeded(const struct m5_link *link, const struct m5_cqe *cqe,
+			      struct dev_event *ev)
+{
+	uint32_t cnt;
+
+	if (link->ib.dead || !m5_sq_is_open(&link->sq, m5_cqe_counter(cqe)) ||
+	    !m5_link_accessed(link, m5_cqe_counter(cqe), &cnt))
+		return false;
+	ev->link = (struct dev_link *)&link->ib.base;
+	ev->kind = DEV_EV_ACCESS;
+	ev->value = cnt;
+	return true;
+}
+
 /* Ends the link with its first error. Later ones are counted as strays. */
-static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, struct dev_event *ev)
+static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, bool is_send,
+			  struct dev_event *ev)
 {
 	struct m5_link *link = ib_qpns_get(&dev->qpns, m5_cqe_qpn(cqe));
 	struct m5_err err;
@@ -79,6 +95,10 @@ static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, struct d
 	}
 	m5_cqe_err_decode(cqe, &err);
 	m5_poll_log_error(dev, link, &err);
+	if (is_send && m5_poll_succeeded(link, cqe, ev)) {
+		m5_link_fail(link, err.status);
+		return true;
+	}
 	link->ib.dead = true;
 	util_list_remove(&link->ib.cold); /* in case an asynchronous event has failed it too */
 	ib_qpns_clear(&dev->qpns, link->sq.qpn);
@@ -90,7 +110,7 @@ static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, struct d
 
 bool m5_poll_rx_other(struct m5_dev *dev, const struct m5_cqe *cqe, struct dev_event *ev)
 {
-	bool is_event = m5_cqe_is_error(cqe) && m5_poll_error(dev, cqe, ev);
+	bool is_event = m5_cqe_is_error(cqe) && m5_poll_error(dev, cqe, false, ev);
 
 	/* An error has used up a receive WQE, too. */
 	m5_poll_refill(dev, cqe);
@@ -113,6 +133,11 @@ static bool m5_poll_ended(struct m5_link *link, const struct m5_cqe *cqe, uint64
 	if (user == M5_USER_NONE)
 		return false;
 	ev->link = &link->ib.base;
+	if (m5_user_is_access(user)) {
+		ev->kind = DEV_EV_ACCESS;
+		ev->value = m5_user_access_cnt(user);
+		return true;
+	}
 	if (user == M5_USER_ACK) {
 		ev->kind = DEV_EV_ACK;
 		return true;
@@ -138,7 +163,7 @@ bool m5_poll_send(struct m5_dev *dev, struct m5_scq *scq, const struct m5_cqe *c
 	bool is_event;
 
 	if (m5_cqe_is_error(cqe)) {
-		is_event = m5_poll_error(dev, cqe, ev);
+		is_event = m5_poll_error(dev, cqe, true, ev);
 		m5_cq_publish(&scq->cq);
 		return is_event;
 	}

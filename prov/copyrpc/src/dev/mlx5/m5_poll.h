@@ -13,6 +13,7 @@
 #ifndef DEV_MLX5_M5_POLL_H
 #define DEV_MLX5_M5_POLL_H
 
+#include "dev/mlx5/m5_access.h"
 #include "dev/mlx5/m5_dev.h"
 #include "dev/mlx5/m5_link.h"
 
@@ -88,7 +89,8 @@ static inline bool m5_poll(struct dev *base, struct dev_event *ev)
 	{                                                                                          \
 		.write_imm = m5_link_write_imm, .write_imm_ack = m5_link_write_imm_ack,            \
 		.read_consumer = m5_link_read_consumer, .get = m5_link_get, .put = m5_link_put,    \
-		.kick = m5_link_kick, .describe = ib_link_describe, .connect = m5_link_connect,    \
+		.access = m5_link_access, .settle = m5_link_settle, .kick = m5_link_kick,          \
+		.describe = ib_link_describe, .connect = m5_link_connect,                          \
 		.attach = m5_link_attach, .detach = m5_link_detach, .close = m5_link_close,        \
 	}
 

@@ -114,19 +114,24 @@ static inline void m5_sq_commit(struct m5_sq *sq, uint16_t bb, uint8_t flags)
 	sq->since_wqes = flags & M5_CTRL_SIGNAL ? 0 : (uint16_t)(sq->since_wqes + 1);
 }
 
-/** Rings one doorbell for all that is built: BlueFlame if it fits one copy, else 8 bytes. */
-static inline void m5_sq_ring(struct m5_sq *sq)
+/** Rings one doorbell for what is built, and something is: BlueFlame if it fits, else 8 bytes. */
+static inline void m5_sq_ring_built(struct m5_sq *sq)
 {
 	uint16_t blocks = (uint16_t)(sq->pi - sq->rung);
 	bool contiguous = (uint32_t)(sq->rung & sq->mask) + blocks <= (uint32_t)sq->mask + 1;
 
-	if (!blocks)
-		return;
 	if (contiguous && m5_uar_fits(sq->uar, blocks))
 		m5_uar_ring_bf(sq->uar, sq->record, sq->pi, m5_sq_at(sq, sq->rung), blocks);
 	else
 		m5_uar_ring8(sq->uar, sq->record, sq->pi, m5_sq_at(sq, sq->last));
 	sq->rung = sq->pi;
+}
+
+/** Rings one doorbell for all that is built, if anything is. */
+static inline void m5_sq_ring(struct m5_sq *sq)
+{
+	if (sq->pi != sq->rung)
+		m5_sq_ring_built(sq);
 }
 
 /** Returns true if the device has the block `counter` and it is not retired. */

@@ -13,6 +13,7 @@
 #include <rdma/fi_rma.h>
 
 #include "core/rma/core_rma.h"
+#include "core/rma/core_rma_simple.h"
 #include "ofi/base/cpr_refuse.h"
 #include "ofi/xfer/cpr_rma.h"
 #include "ofi/xfer/cpr_xfer.h"
@@ -65,6 +66,22 @@ static ssize_t cpr_rma_post(struct cpr_ep *ep, struct core_rma *r)
 	return ret;
 }
 
+/* Returns true if it has started the access, as a simple one. */
+UTIL_INLINE bool cpr_rma_simple(struct cpr_ep *ep, fi_addr_t peer, struct core_rma_simple *a,
+				bool write, bool silent)
+{
+	bool done;
+
+	if (UTIL_UNLIKELY(!ep->may_rma[write]))
+		return false;
+	core_dom_lock(ep->dom);
+	done = core_rma_simple_post(ep->core, peer, a, write, silent);
+	if (done && !(a->flags & FI_MORE))
+		core_dom_transferred(ep->dom);
+	core_dom_unlock(ep->dom);
+	return done;
+}
+
 /* Posts a transfer of one or several local buffers and one remote buffer. */
 static ssize_t cpr_rma_one(struct fid_ep *fid, bool write, const struct iovec *iov, void *desc,
 			   size_t count, fi_addr_t peer, uint64_t addr, uint64_t key, uint64_t data,
@@ -90,12 +107,40 @@ static ssize_t cpr_rma_one(struct fid_ep *fid, bool write, const struct iovec *i
 	return cpr_rma_post(ep, &r);
 }
 
+/* Posts what is not simple. The arguments lie in memory meanwhile. */
+static __attribute__((noinline)) ssize_t cpr_rma_general(struct fid_ep *fid, fi_addr_t peer,
+							 const struct core_rma_simple *a,
+							 bool write)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)a->args.buf, .iov_len = a->args.len };
+
+	return cpr_rma_one(fid, write, &iov, a->desc, 1, peer, a->addr, a->key, 0, 0, a->context);
+}
+
+/* Posts a transfer of one local and one remote buffer, with the default flags. */
+UTIL_INLINE ssize_t cpr_rma_buf(struct fid_ep *fid, bool write, const void *buf, size_t len,
+				void *desc, fi_addr_t peer, uint64_t addr, uint64_t key,
+				void *context)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid);
+	struct core_rma_simple a;
+
+	a.args.buf = buf;
+	a.args.len = len;
+	a.desc = desc;
+	a.addr = addr;
+	a.key = key;
+	a.context = context;
+	a.flags = ep->tx_flags;
+	if (UTIL_LIKELY(cpr_rma_simple(ep, peer, &a, write, false)))
+		return 0;
+	return cpr_rma_general(fid, peer, &a, write);
+}
+
 static ssize_t cpr_rma_read(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t peer,
 			    uint64_t addr, uint64_t key, void *context)
 {
-	struct iovec iov = { .iov_base = buf, .iov_len = len };
-
-	return cpr_rma_one(fid, false, &iov, desc, 1, peer, addr, key, 0, 0, context);
+	return cpr_rma_buf(fid, false, buf, len, desc, peer, addr, key, context);
 }
 
 static ssize_t cpr_rma_readv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -103,6 +148,23 @@ static ssize_t cpr_rma_readv(struct fid_ep *fid, const struct iovec *iov, void *
 {
 	return cpr_rma_one(fid, false, iov, cpr_rma_desc(desc, count), count, peer, addr, key, 0, 0,
 			   context);
+}
+
+/* Returns true if it has started the access, as a simple one. */
+static bool cpr_rma_simple_msg(struct cpr_ep *ep, const struct fi_msg_rma *msg, uint64_t flags,
+			       bool write)
+{
+	struct core_rma_simple a = { .context = msg->context, .flags = flags };
+
+	if (msg->iov_count != 1 || msg->rma_iov_count != 1 ||
+	    msg->rma_iov[0].len != msg->msg_iov[0].iov_len)
+		return false;
+	a.args.buf = msg->msg_iov[0].iov_base;
+	a.args.len = msg->msg_iov[0].iov_len;
+	a.desc = cpr_rma_desc(msg->desc, 1);
+	a.addr = msg->rma_iov[0].addr;
+	a.key = msg->rma_iov[0].key;
+	return cpr_rma_simple(ep, msg->addr, &a, write, false);
 }
 
 static ssize_t cpr_rma_msg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags,
@@ -118,8 +180,11 @@ static ssize_t cpr_rma_msg(struct fid_ep *fid, const struct fi_msg_rma *msg, uin
 			      .data = msg->data,
 			      .context = msg->context,
 			      .flags = flags };
-	int ret = cpr_rma_measure(&r);
+	int ret;
 
+	if (cpr_rma_simple_msg(cpr_ep_of(fid), msg, flags, write))
+		return 0;
+	ret = cpr_rma_measure(&r);
 	if (ret)
 		return ret;
 	if (r.rma_cnt > CPR_IOV_LIMIT || !cpr_rma_covers(&r, r.len))
@@ -137,9 +202,7 @@ static ssize_t cpr_rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg,
 static ssize_t cpr_rma_write(struct fid_ep *fid, const void *buf, size_t len, void *desc,
 			     fi_addr_t peer, uint64_t addr, uint64_t key, void *context)
 {
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-
-	return cpr_rma_one(fid, true, &iov, desc, 1, peer, addr, key, 0, 0, context);
+	return cpr_rma_buf(fid, true, buf, len, desc, peer, addr, key, context);
 }
 
 static ssize_t cpr_rma_writev(struct fid_ep *fid, const struct iovec *iov, void **desc,
@@ -183,7 +246,13 @@ static ssize_t cpr_rma_inject_any(struct fid_ep *fid, const void *buf, size_t le
 			      .rma_cnt = 1,
 			      .data = data,
 			      .flags = FI_INJECT | flags };
+	struct core_rma_simple a = {
+		.args = { .buf = buf, .len = len }, .addr = addr, .key = key, .flags = r.flags
+	};
 
+	if (len <= cpr_ep_of(fid)->inject_max &&
+	    cpr_rma_simple(cpr_ep_of(fid), peer, &a, true, true))
+		return 0;
 	return cpr_rma_post(cpr_ep_of(fid), &r);
 }
 
