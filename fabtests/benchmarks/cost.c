@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Message loops of cost.h: options, the two shapes, and the check that the bytes arrived. */
+/*
+ * Message loops of cost.h: options, the shapes of messages, and the check that the bytes arrived.
+ */
 #include "cost.h"
 
 #include <signal.h>
@@ -102,8 +104,28 @@ static void cost_rpc(struct cost_pair *pair, const struct cost_conf *conf, struc
 static __attribute__((noinline)) void cost_run(struct cost_pair *pair, const struct cost_conf *conf,
 					       struct cost_bufs *bufs, long rounds)
 {
-	for (long round = 0; round < rounds; round++)
-		(conf->shape == COST_RPC ? cost_rpc : cost_oneway)(pair, conf, bufs);
+	for (long round = 0; round < rounds; round++) {
+		if (conf->shape >= COST_PUT)
+			cost_access_window(pair, conf);
+		else
+			(conf->shape == COST_RPC ? cost_rpc : cost_oneway)(pair, conf, bufs);
+	}
+}
+
+/* Lets the counted windows move the bytes of the client, or to it, by accesses. */
+static void cost_bufs_open(struct cost_pair *pair, const struct cost_conf *conf,
+			   struct cost_bufs *bufs)
+{
+	size_t len = (size_t)conf->window * conf->size;
+
+	if (conf->shape < COST_PUT)
+		return;
+	memset(bufs->rx[COST_CLIENT], 0, len);
+	memset(bufs->rx[COST_SERVER], 0, len);
+	if (conf->shape == COST_PUT)
+		cost_accesses->open(pair, bufs->tx[COST_CLIENT], bufs->rx[COST_SERVER], len);
+	else
+		cost_accesses->open(pair, bufs->rx[COST_CLIENT], bufs->tx[COST_SERVER], len);
 }
 
 static void cost_bufs_init(struct cost_bufs *bufs, const struct cost_conf *conf)
@@ -124,9 +146,11 @@ static void cost_bufs_check(const struct cost_bufs *bufs, const struct cost_conf
 {
 	size_t len = (size_t)conf->window * conf->size;
 	const char *sent = bufs->tx[COST_CLIENT];
+	bool server = conf->shape != COST_GET;
+	bool client = conf->shape == COST_RPC || conf->shape == COST_GET;
 
-	if (memcmp(sent, bufs->rx[COST_SERVER], len) ||
-	    (conf->shape == COST_RPC && memcmp(sent, bufs->rx[COST_CLIENT], len)))
+	if ((server && memcmp(sent, bufs->rx[COST_SERVER], len)) ||
+	    (client && memcmp(sent, bufs->rx[COST_CLIENT], len)))
 		cost_die("checking the bytes", "they are not those that were sent");
 }
 
@@ -141,7 +165,8 @@ static void cost_bufs_free(struct cost_bufs *bufs)
 static void usage(void)
 {
 	fprintf(stderr,
-		"usage: %s [-p NAME] [-S oneway|rpc] [-s BYTES] [-w WINDOW] [-n ROUNDS] [-m]\n"
+		"usage: %s [-p NAME] [-S SHAPE] [-s BYTES] [-w WINDOW] [-n ROUNDS] [-m]\n"
+		"SHAPE: oneway, rpc, put, get\n"
 		"moves ROUNDS windows of messages between two ends in one thread\n"
 		"-m raises SIGUSR2 before and after them, for insn_count\n",
 		cost_transport);
@@ -158,6 +183,17 @@ static long number(const char *text, long most)
 	return value;
 }
 
+static enum cost_shape cost_shape(const char *name)
+{
+	static const char *const names[] = { "oneway", "rpc", "put", "get" };
+
+	for (int i = 0; i < (cost_accesses ? 4 : 2); i++)
+		if (!strcmp(name, names[i]))
+			return (enum cost_shape)i;
+	usage();
+	return COST_ONEWAY;
+}
+
 int main(int argc, char **argv)
 {
 	struct cost_conf conf = { .shape = COST_ONEWAY, .size = 32, .window = 16, .rounds = 100 };
@@ -165,16 +201,13 @@ int main(int argc, char **argv)
 	struct cost_bufs bufs = { .replied = 0 };
 	struct cost_pair *pair;
 	bool marks = false;
+	long helped;
 	int opt;
 
 	while ((opt = getopt(argc, argv, "p:S:s:w:n:m")) != -1) {
 		switch (opt) {
 		case 'p': name = optarg; break;
-		case 'S':
-			if (strcmp(optarg, "oneway") && strcmp(optarg, "rpc"))
-				usage();
-			conf.shape = *optarg == 'r' ? COST_RPC : COST_ONEWAY;
-			break;
+		case 'S': conf.shape = cost_shape(optarg); break;
 		case 's': conf.size = (size_t)number(optarg, 1 << 20); break;
 		case 'w': conf.window = (int)number(optarg, 1024); break;
 		case 'n': conf.rounds = number(optarg, 1000000000); break;
@@ -183,10 +216,12 @@ int main(int argc, char **argv)
 		}
 	}
 	cost_bufs_init(&bufs, &conf);
-	pair = cost_pair_open(name, 2 * conf.window);
+	pair = cost_pair_open(name, 2 * conf.window, conf.shape >= COST_PUT);
 	cost_rpc(pair, &conf, &bufs); /* Connects both ends */
+	cost_bufs_open(pair, &conf, &bufs);
 	cost_clock_stop();
 	cost_run(pair, &conf, &bufs, COST_WARM);
+	helped = cost_access_helped(); /* the first access of a key may be a call */
 	if (marks)
 		raise(SIGUSR2);
 	cost_run(pair, &conf, &bufs, conf.rounds);
@@ -194,6 +229,10 @@ int main(int argc, char **argv)
 		raise(SIGUSR2);
 	cost_clock_start();
 	cost_bufs_check(&bufs, &conf);
+	if (conf.shape >= COST_PUT) {
+		cost_accesses->close(pair);
+		printf("%ld calls of the server's progress\n", cost_access_helped() - helped);
+	}
 	cost_pair_close(pair);
 	cost_bufs_free(&bufs);
 	printf("%ld messages\n", conf.rounds * conf.window * (conf.shape == COST_RPC ? 2 : 1));

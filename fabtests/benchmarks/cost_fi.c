@@ -6,6 +6,9 @@
  * completions that state that the peer has the message. FI_COST_SAFE selects FI_THREAD_SAFE, with a
  * lock; the default is FI_THREAD_DOMAIN. FI_COST_COUNTERS selects messages without tags and
  * completions, counted by two counters.
+ *
+ * Accesses are fi_read and fi_write with a descriptor and a completion each; FI_COST_MORE in the
+ * environment adds FI_MORE to all but the last of a window.
  */
 #include "cost.h"
 
@@ -14,6 +17,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 #include <stdlib.h>
@@ -30,7 +34,16 @@ const char *const cost_transport = "fi_cost_bench";
  */
 struct cost_op {
 	struct fi_context2 context;
-	bool receive;
+	bool receive, access;
+};
+
+/** Memory of one end for accesses. */
+struct cost_fi_mem {
+	struct fid_mr *mr;
+	char *buf;
+	uint64_t addr; /* for the peer */
+	uint64_t key;
+	void *desc;
 };
 
 struct cost_fi_end {
@@ -42,7 +55,8 @@ struct cost_fi_end {
 	struct fid_cntr *tx_cntr, *rx_cntr;
 	struct fid_ep *ep;
 	fi_addr_t peer;
-	struct cost_op *tx, *rx;
+	struct cost_op *tx, *rx, *accesses;
+	struct cost_fi_mem mem;
 	char name[COST_NAME_LEN];
 };
 
@@ -52,6 +66,8 @@ struct cost_fi {
 };
 
 static bool cost_counters; /* FI_COST_COUNTERS */
+static bool cost_more;     /* FI_COST_MORE */
+static bool cost_rma;      /* for accesses, too */
 
 static void must(const char *what, long err)
 {
@@ -66,9 +82,11 @@ static struct fi_info *cost_fi_info(const char *provider)
 	if (!hints)
 		cost_die("fi_allocinfo", "out of memory");
 	hints->caps = cost_counters ? FI_MSG : FI_TAGGED;
+	hints->caps |= cost_rma ? FI_RMA : 0;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	hints->domain_attr->mr_mode =
+		FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | (cost_rma ? FI_MR_LOCAL : 0);
 	hints->domain_attr->threading = getenv("FI_COST_SAFE") ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->tx_attr->op_flags =
@@ -110,6 +128,9 @@ static void cost_fi_open(struct cost_fi_end *e, const char *provider, int window
 	e->info = cost_fi_info(provider);
 	e->tx = cost_fi_ops(window, false);
 	e->rx = cost_fi_ops(window, true);
+	e->accesses = cost_fi_ops(window, false);
+	for (int i = 0; i < window; i++)
+		e->accesses[i].access = true;
 	must("fi_fabric", fi_fabric(e->info->fabric_attr, &e->fabric, NULL));
 	must("fi_domain", fi_domain(e->fabric, e->info, &e->domain, NULL));
 	must("fi_av_open", fi_av_open(e->domain, &av_attr, &e->av, NULL));
@@ -125,13 +146,15 @@ static void cost_fi_open(struct cost_fi_end *e, const char *provider, int window
 	must("fi_getname", fi_getname(&e->ep->fid, e->name, &len));
 }
 
-struct cost_pair *cost_pair_open(const char *name, int window)
+struct cost_pair *cost_pair_open(const char *name, int window, bool accesses)
 {
 	struct cost_fi *fi = calloc(1, sizeof(*fi));
 
 	if (!fi)
 		cost_die("a pair of ends", "out of memory");
 	cost_counters = getenv("FI_COST_COUNTERS");
+	cost_more = getenv("FI_COST_MORE");
+	cost_rma = accesses;
 	for (int i = 0; i < COST_ENDS; i++)
 		cost_fi_open(&fi->end[i], name, window);
 	for (int i = 0; i < COST_ENDS; i++) {
@@ -157,6 +180,7 @@ static void cost_fi_close(struct cost_fi_end *e)
 	fi_freeinfo(e->info);
 	free(e->tx);
 	free(e->rx);
+	free(e->accesses);
 }
 
 void cost_pair_close(struct cost_pair *pair)
@@ -233,9 +257,89 @@ void cost_progress(struct cost_pair *pair, int end)
 	if (cnt < 0)
 		cost_die("fi_cq_read", fi_strerror((int)-cnt));
 	for (ssize_t i = 0; i < cnt; i++) {
-		if (((struct cost_op *)entries[i].op_context)->receive)
+		const struct cost_op *op = entries[i].op_context;
+
+		if (op->receive)
 			pair->end[end].received++;
+		else if (op->access)
+			pair->end[end].accessed++;
 		else
 			pair->end[end].sent++;
 	}
 }
+
+static void cost_fi_reg(struct cost_fi_end *e, void *buf, size_t len, uint64_t access)
+{
+	bool virt = e->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
+	struct cost_fi_mem *mem = &e->mem;
+
+	must("fi_mr_reg", fi_mr_reg(e->domain, buf, len, access, 0, 1, 0, &mem->mr, NULL));
+	mem->buf = buf;
+	mem->addr = virt ? (uintptr_t)buf : 0;
+	mem->key = fi_mr_key(mem->mr);
+	mem->desc = fi_mr_desc(mem->mr);
+}
+
+static void cost_fi_access_open(struct cost_pair *pair, void *local, void *remote, size_t len)
+{
+	struct cost_fi *fi = (struct cost_fi *)pair;
+
+	cost_fi_reg(&fi->end[COST_CLIENT], local, len, FI_READ | FI_WRITE);
+	cost_fi_reg(&fi->end[COST_SERVER], remote, len, FI_REMOTE_READ | FI_REMOTE_WRITE);
+}
+
+static void cost_fi_access_close(struct cost_pair *pair)
+{
+	struct cost_fi *fi = (struct cost_fi *)pair;
+
+	for (int i = 0; i < COST_ENDS; i++)
+		must("fi_close", fi_close(&fi->end[i].mem.mr->fid));
+}
+
+static ssize_t cost_fi_access_more(struct cost_fi_end *e, const struct cost_fi_mem *remote,
+				   bool put, size_t off, size_t len, struct cost_op *op)
+{
+	struct iovec iov = { e->mem.buf + off, len };
+	struct fi_rma_iov there = { remote->addr + off, len, remote->key };
+	struct fi_msg_rma msg = { .msg_iov = &iov,
+				  .desc = &e->mem.desc,
+				  .iov_count = 1,
+				  .addr = e->peer,
+				  .rma_iov = &there,
+				  .rma_iov_count = 1,
+				  .context = &op->context };
+	uint64_t flags = e->info->tx_attr->op_flags | FI_MORE;
+
+	return put ? fi_writemsg(e->ep, &msg, flags) : fi_readmsg(e->ep, &msg, flags);
+}
+
+static bool cost_fi_access(struct cost_pair *pair, bool put, size_t off, size_t len, int slot,
+			   bool more)
+{
+	struct cost_fi *fi = (struct cost_fi *)pair;
+	struct cost_fi_end *e = &fi->end[COST_CLIENT];
+	const struct cost_fi_mem *remote = &fi->end[COST_SERVER].mem;
+	struct cost_op *op = &e->accesses[slot];
+	ssize_t ret;
+
+	if (more && cost_more)
+		ret = cost_fi_access_more(e, remote, put, off, len, op);
+	else if (put)
+		ret = fi_write(e->ep, e->mem.buf + off, len, e->mem.desc, e->peer,
+			       remote->addr + off, remote->key, &op->context);
+	else
+		ret = fi_read(e->ep, e->mem.buf + off, len, e->mem.desc, e->peer,
+			      remote->addr + off, remote->key, &op->context);
+	if (ret == -FI_EAGAIN)
+		return false;
+	must("an access", ret);
+	return true;
+}
+
+static const struct cost_access_ops cost_fi_accesses = {
+	.open = cost_fi_access_open,
+	.close = cost_fi_access_close,
+	.start = cost_fi_access,
+};
+
+const struct cost_access_ops *const cost_accesses = &cost_fi_accesses;

@@ -97,7 +97,9 @@ static void cost_rpc_open(struct cost_rpc_end *e, const char *provider)
 	must("fi_getname", fi_getname(&e->ep->fid, e->name, &len));
 }
 
-struct cost_pair *cost_pair_open(const char *name, int window)
+const struct cost_access_ops *const cost_accesses = NULL;
+
+struct cost_pair *cost_pair_open(const char *name, int window, bool accesses)
 {
 	struct cost_rpc *rpc = cost_array(1, sizeof(*rpc));
 
