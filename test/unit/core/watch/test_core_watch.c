@@ -187,6 +187,26 @@ Test(core_watch, room_credit_and_queue_differ_by_what_was_refused, .init = setup
 	nodes_close(nodes, 2);
 }
 
+Test(core_watch, a_simple_access_is_waited_for, .init = setup)
+{
+	struct core_simple *simple;
+
+	connect_them();
+	simple = &peer_of(&nodes[0])->simple;
+	simple->awaited = simple->tail = 2;
+	look(3);
+	expect_wait(COPYRPC_STATS_FOR_ACK, 2);
+	simple->head = 1;
+	look(1);
+	cr_expect_null(shown(), "one ended meanwhile");
+	look(1);
+	expect_wait(COPYRPC_STATS_FOR_ACK, 1);
+	simple->head = 2;
+	look(1);
+	cr_expect_null(shown());
+	nodes_close(nodes, 2);
+}
+
 static void setup_async(void)
 {
 	setup();

@@ -229,6 +229,12 @@ static enum copyrpc_stats_cause core_watch_op_cause(const struct core_peer *peer
 	return op->ops->awaits ? op->ops->awaits : COPYRPC_STATS_FOR_RESPONSE;
 }
 
+/** Returns the number of the oldest pending completion, or of the oldest simple access. */
+static uint64_t core_watch_head(const struct core_peer *peer)
+{
+	return core_pending_is_open(&peer->pending) ? peer->pending.head : peer->simple.head;
+}
+
 /**
  * Marks what is oldest at a peer and returns what it waits for, 0 if nothing is open. *again: the
  * last look found the same.
@@ -246,10 +252,10 @@ static enum copyrpc_stats_cause core_watch_oldest(struct core_peer *peer, bool *
 		op->watched = true;
 		return core_watch_op_cause(peer, op);
 	}
-	if (!core_pending_is_open(&peer->pending))
+	if (!core_pending_is_open(&peer->pending) && !core_simple_is_awaited(&peer->simple))
 		return 0;
-	*again = w->cause == COPYRPC_STATS_FOR_ACK && w->head == peer->pending.head;
-	w->head = peer->pending.head;
+	*again = w->cause == COPYRPC_STATS_FOR_ACK && w->head == core_watch_head(peer);
+	w->head = core_watch_head(peer);
 	return COPYRPC_STATS_FOR_ACK;
 }
 
