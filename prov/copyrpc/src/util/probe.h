@@ -29,8 +29,8 @@ enum util_probe_cause {
 #define UTIL_PROBE2(name, a, b)    DTRACE_PROBE2(copyrpc, name, a, b)
 #define UTIL_PROBE3(name, a, b, c) DTRACE_PROBE3(copyrpc, name, a, b, c)
 #else
-#define UTIL_PROBE2(name, a, b)    ((void)0)
-#define UTIL_PROBE3(name, a, b, c) ((void)0)
+#define UTIL_PROBE2(name, a, b)    ((void)(a), (void)(b))
+#define UTIL_PROBE3(name, a, b, c) ((void)(a), (void)(b), (void)(c))
 #endif
 
 /** Probe of every single operation, which the build has to ask for. */
