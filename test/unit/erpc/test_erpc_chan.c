@@ -28,10 +28,8 @@ static void setup(void)
 static bool is_of_rings(unsigned entry)
 {
 	static const size_t offsets[] = {
-		offsetof(struct core_chan_ops, direct),
-		offsetof(struct core_chan_ops, access),
-		offsetof(struct core_chan_ops, undirect),
-		offsetof(struct core_chan_ops, reg),
+		offsetof(struct core_chan_ops, direct),   offsetof(struct core_chan_ops, access),
+		offsetof(struct core_chan_ops, undirect), offsetof(struct core_chan_ops, reg),
 		offsetof(struct core_chan_ops, withdraw),
 	};
 
