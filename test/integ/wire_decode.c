@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Prints what copyrpc's own decoders find in a capture, for comparison with the Wireshark
- * dissector (62-dissector of the suite).
+ * dissector (69-dissector of the suite).
  *
  * usage: wire_decode FILE       a line for each field: frame, name, value in hexadecimal
  *        wire_decode -v FILE    a line for each handshake packet: frame, "good", "version" or "bad"

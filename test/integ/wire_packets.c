@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Writes a capture with every packet that copyrpc sends over UDP, made by its own encoders, and
- * with packets of strangers (62-dissector of the suite).
+ * with packets of strangers (69-dissector of the suite).
  *
  * usage: wire_packets FILE      prints the numbers of the strangers' packets, and one of a repeated
  *

@@ -11,6 +11,7 @@
 
 #include "top/top_lines.h"
 #include "top/top_waits.h"
+#include "util/proc.h"
 
 /** Orders of the lines; `s` selects the next one. */
 enum top_order {
@@ -221,7 +222,7 @@ static void top_draw_waits(const struct top_screen *screen)
 
 	if (!out)
 		return;
-	top_waits_print(out, &screen->now, (uint64_t)(top_clock() * 1e9), top_process_state);
+	top_waits_print(out, &screen->now, (uint64_t)(top_clock() * 1e9), util_proc_state);
 	fclose(out);
 	rest = text;
 	for (int row = 2; row < LINES - 1 && (line = strsep(&rest, "\n")); row++)

@@ -14,6 +14,7 @@
 #include "top/top_live.h"
 #include "top/top_pages.h"
 #include "top/top_waits.h"
+#include "util/proc.h"
 
 static void top_print_once(const struct top_pages *pages)
 {
@@ -89,7 +90,7 @@ static void top_print_waits(const struct top_pages *pages)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	top_waits_print(stdout, pages, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
-			top_process_state);
+			util_proc_state);
 }
 
 /** Returns what is wrong with the process or file of --events. */

@@ -209,18 +209,3 @@ void top_waits_print(FILE *out, const struct top_pages *pages, uint64_t now_ns,
 		fprintf(out, "no process waits for a peer\n");
 	free(waits.processes);
 }
-
-char top_process_state(int pid)
-{
-	char path[32], line[256];
-	FILE *file;
-	const char *end = NULL;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file = fopen(path, "re");
-	if (file && fgets(line, sizeof(line), file))
-		end = strrchr(line, ')'); /* the name in front may have any character */
-	if (file)
-		fclose(file);
-	return end && end[1] == ' ' ? end[2] : '\0';
-}

@@ -23,7 +23,4 @@
 void top_waits_print(FILE *out, const struct top_pages *pages, uint64_t now_ns,
 		     char (*state)(int pid));
 
-/** Returns the state of a process by /proc. */
-char top_process_state(int pid);
-
 #endif

@@ -11,14 +11,14 @@ struct stats_member {
 	size_t offset;
 };
 
-#define STATS_PEER(field)                                                                          \
+#define STATS_MEMBER(type, field)                                                                  \
 	{                                                                                          \
-#field, offsetof(struct copyrpc_stats_peer, field)                                 \
+#field, offsetof(struct type, field)                                               \
 	}
-#define STATS_ENDPOINT(field)                                                                      \
-	{                                                                                          \
-#field, offsetof(struct copyrpc_stats_endpoint, field)                             \
-	}
+#define STATS_PEER(field)       STATS_MEMBER(copyrpc_stats_peer, field)
+#define STATS_ENDPOINT(field)   STATS_MEMBER(copyrpc_stats_endpoint, field)
+#define STATS_PACKETS(field)    STATS_MEMBER(copyrpc_stats_packets, field)
+#define STATS_HANDSHAKES(field) STATS_MEMBER(copyrpc_stats_handshakes, field)
 
 static const struct stats_member stats_peer_members[] = {
 	STATS_PEER(tx_bytes),   STATS_PEER(rx_messages),  STATS_PEER(rx_bytes),
@@ -38,16 +38,6 @@ static const struct stats_member stats_endpoint_members[] = {
 	STATS_ENDPOINT(broken),
 };
 
-#define STATS_PACKETS(field)                                                                       \
-	{                                                                                          \
-#field, offsetof(struct copyrpc_stats_packets, field)                              \
-	}
-
-#define STATS_HANDSHAKES(field)                                                                    \
-	{                                                                                          \
-#field, offsetof(struct copyrpc_stats_handshakes, field)                           \
-	}
-
 static const struct stats_member stats_packets_members[] = {
 	STATS_PACKETS(tx_pkts),       STATS_PACKETS(rx_pkts),      STATS_PACKETS(rx_malformed),
 	STATS_PACKETS(rx_no_session), STATS_PACKETS(rx_bad_token), STATS_PACKETS(rx_bad_source),
@@ -56,11 +46,24 @@ static const struct stats_member stats_packets_members[] = {
 	STATS_PACKETS(gaps),          STATS_PACKETS(piggybacks),
 };
 
-static void stats_json_members(FILE *out, const void *row, const struct stats_member *members,
-			       size_t cnt)
+static const struct stats_member stats_handshakes_members[] = {
+	STATS_HANDSHAKES(rx_pkts),         STATS_HANDSHAKES(rx_malformed),
+	STATS_HANDSHAKES(rx_bad_mac),      STATS_HANDSHAKES(rx_bad_cookie),
+	STATS_HANDSHAKES(rx_stale),        STATS_HANDSHAKES(rx_refused),
+	STATS_HANDSHAKES(tx_reqs),         STATS_HANDSHAKES(tx_acks),
+	STATS_HANDSHAKES(tx_naks),         STATS_HANDSHAKES(tx_pings),
+	STATS_HANDSHAKES(crossings),       STATS_HANDSHAKES(incoming_foreign),
+	STATS_HANDSHAKES(rx_unproven),     STATS_HANDSHAKES(incoming_evicted),
+	STATS_HANDSHAKES(pending_evicted), STATS_HANDSHAKES(unused_refused),
+	STATS_HANDSHAKES(cookies_renewed), STATS_HANDSHAKES(accept_pauses),
+};
+
+/** Writes counters, each behind a separator: `sep` before the first one. */
+static void stats_json_members(FILE *out, const char *sep, const void *row,
+			       const struct stats_member *members, size_t cnt)
 {
 	for (size_t i = 0; i < cnt; i++)
-		fprintf(out, ",\"%s\":%" PRIu64, members[i].name,
+		fprintf(out, "%s\"%s\":%" PRIu64, i ? "," : sep, members[i].name,
 			*(const uint64_t *)((const char *)row + members[i].offset));
 }
 
@@ -70,7 +73,7 @@ static void stats_json_counters(FILE *out, const struct copyrpc_stats_peer *peer
 	unsigned last = COPYRPC_STATS_SIZES;
 
 	fprintf(out, "\"tx_messages\":%" PRIu64, stats_tx_messages(peer));
-	stats_json_members(out, peer, stats_peer_members,
+	stats_json_members(out, ",", peer, stats_peer_members,
 			   sizeof(stats_peer_members) / sizeof(stats_peer_members[0]));
 	while (last && !stats_tx_batches(peer, last - 1))
 		last--;
@@ -85,33 +88,19 @@ static const char *stats_state_name(uint32_t state)
 	return state == COPYRPC_STATS_LIVE ? "up" : "ended";
 }
 
-static const struct stats_member stats_handshakes_members[] = {
-	STATS_HANDSHAKES(rx_pkts),         STATS_HANDSHAKES(rx_malformed),
-	STATS_HANDSHAKES(rx_bad_mac),      STATS_HANDSHAKES(rx_bad_cookie),
-	STATS_HANDSHAKES(rx_stale),        STATS_HANDSHAKES(rx_refused),
-	STATS_HANDSHAKES(tx_reqs),         STATS_HANDSHAKES(tx_acks),
-	STATS_HANDSHAKES(tx_naks),         STATS_HANDSHAKES(tx_pings),
-	STATS_HANDSHAKES(crossings),       STATS_HANDSHAKES(incoming_foreign),
-	STATS_HANDSHAKES(rx_unproven),     STATS_HANDSHAKES(incoming_evicted),
-	STATS_HANDSHAKES(pending_evicted), STATS_HANDSHAKES(unused_refused),
-	STATS_HANDSHAKES(cookies_renewed), STATS_HANDSHAKES(accept_pauses),
-};
-
 /** Writes counters as an object, the member `name`. */
 static void stats_json_object(FILE *out, const char *name, const void *row,
 			      const struct stats_member *members, size_t cnt)
 {
 	fprintf(out, ",\"%s\":{", name);
-	for (size_t i = 0; i < cnt; i++)
-		fprintf(out, "%s\"%s\":%" PRIu64, i ? "," : "", members[i].name,
-			*(const uint64_t *)((const char *)row + members[i].offset));
+	stats_json_members(out, "", row, members, cnt);
 	fprintf(out, "}");
 }
 
 /** Writes the counters of an endpoint as members of an object that is open. */
 static void stats_json_endpoint_counters(FILE *out, const struct copyrpc_stats_endpoint *row)
 {
-	stats_json_members(out, row, stats_endpoint_members,
+	stats_json_members(out, ",", row, stats_endpoint_members,
 			   sizeof(stats_endpoint_members) / sizeof(stats_endpoint_members[0]));
 	stats_json_object(out, "packets", &row->packets, stats_packets_members,
 			  sizeof(stats_packets_members) / sizeof(stats_packets_members[0]));

@@ -14,9 +14,9 @@
 #include "util/clock.h"
 #include "util/event.h"
 #include "util/job.h"
-#include "util/line.h"
 #include "util/log.h"
 #include "util/param.h"
+#include "util/proc.h"
 #include "util/stats.h"
 
 /** Time without a look beyond which this process was stopped or away. Ticks come every 2.5 s. */
@@ -50,14 +50,9 @@ static bool core_watch_is_traced(void)
 /** Returns true if a process of this host is stopped, by a signal or a debugger. */
 static bool core_watch_is_stopped(int32_t pid)
 {
-	char path[32], line[256];
-	const char *end;
+	char state = util_proc_state(pid);
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (pid <= 0 || !util_line_read(path, line, sizeof(line)))
-		return false;
-	end = strrchr(line, ')'); /* the name in front may have any character */
-	return end && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
+	return state == 'T' || state == 't';
 }
 
 static void core_watch_peer_name(const struct core_peer *peer, char *text, size_t size)
@@ -114,8 +109,7 @@ void core_watch_text(const struct core_peer *peer, uint64_t now_ns, char *text, 
 		       util_event_cause(peer->watch.cause), util_event_cause_of(peer->watch.cause),
 		       name, state);
 	if (others > 1 && len > 0 && (size_t)len < size)
-		snprintf(text + len, size - (size_t)len, "; %u other peers are waited for",
-			 others - 1);
+		snprintf(text + len, size - (size_t)len, "; %u more are waited for", others - 1);
 }
 
 /** Logs a wait, unless a line was logged in the last minute. */
