@@ -64,12 +64,15 @@ struct info_mlx5 info_mlx5_ask(struct ibv_context *ctx)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1, .max_sge = 1 } };
 	struct info_mlx5 found = { .direct = m5_dv_fits(ctx->device) };
-	struct mlx5_base base = { .pd = ibv_alloc_pd(ctx) };
+	struct mlx5_base base = { 0 };
 
+	if (!found.direct)
+		return found;
+	base.pd = ibv_alloc_pd(ctx);
 	base.cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
 	if (base.pd)
 		base.srq = ibv_create_srq(base.pd, &srq);
-	if (found.direct && base.pd && base.cq) {
+	if (base.pd && base.cq) {
 		found.bf_len = mlx5_bf_len(&base);
 		found.has_dc = mlx5_has_dc(ctx, &base);
 	}
