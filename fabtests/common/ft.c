@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define FT_IDLE_TURNS 2000u /* of ft_turn(): a millisecond or so */
+
 static struct ft *ft_self; /* for the verdicts */
 static bool ft_complained;
 
@@ -107,12 +109,23 @@ double ft_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+void ft_turn(struct ft *ft, bool found)
+{
+	if (found)
+		ft->idle_turns = 0;
+	else if (ft->idle_turns < FT_IDLE_TURNS)
+		ft->idle_turns++;
+	else
+		usleep(50);
+}
+
 static void progress(struct ft *ft)
 {
 	if (ft->fab)
 		ft_fab_progress(ft->fab);
 	else
 		usleep(1000);
+	ft_turn(ft, false);
 }
 
 void ft_pause(struct ft *ft, double seconds)
@@ -146,6 +159,7 @@ void ft_tell(struct ft *ft, int rank, const void *data, size_t len)
 			progress(ft);
 			continue;
 		}
+		ft_turn(ft, true);
 		next += done;
 		len -= (size_t)done;
 	}
@@ -164,6 +178,7 @@ void ft_hear(struct ft *ft, int rank, void *data, size_t len)
 			progress(ft);
 			continue;
 		}
+		ft_turn(ft, true);
 		next += done;
 		len -= (size_t)done;
 	}

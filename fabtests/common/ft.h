@@ -44,7 +44,8 @@ struct ft {
 	int sock[FT_PROCS_MAX]; /* sockets to the other ranks; -1: none */
 	struct ft_shared *shared;
 	double started;
-	struct ft_fab *fab; /* fabric that makes progress while this process waits; NULL: none */
+	struct ft_fab *fab;  /* fabric that makes progress while this process waits; NULL: none */
+	unsigned idle_turns; /* turns of a waiting loop in a row that found nothing */
 };
 
 struct ft_case {
@@ -89,6 +90,11 @@ _Noreturn void ft_leave(struct ft *ft);
 double ft_now(void); /* Returns a clock in seconds. */
 /** Waits a moment, or a number of seconds, with progress. */
 void ft_pause(struct ft *ft, double seconds);
+/**
+ * Counts a turn of a loop that waits, and whether it found something. After many turns in a row that
+ * found nothing each sleeps a little: the processor is of more use to the process that is waited for.
+ */
+void ft_turn(struct ft *ft, bool found);
 
 _Noreturn void ft_notrun(const char *why, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void ft_fail(const char *file, int line, const char *why, ...)

@@ -215,7 +215,7 @@ void ft_wait(struct ft_fab *fab, struct ft_op *op)
 	double deadline = ft_deadline(fab);
 
 	while (!op->seen) {
-		ft_poll(fab);
+		ft_turn(fab->ft, ft_poll(fab));
 		FT_CHECK(ft_now() < deadline, "an operation never completes");
 	}
 }
@@ -241,12 +241,13 @@ void ft_quiet(struct ft_fab *fab, double seconds)
 
 	do {
 		FT_CHECK(!ft_poll(fab), "a completion came that nothing accounts for");
+		ft_turn(fab->ft, false);
 	} while (ft_now() < end);
 }
 
 void ft_again(struct ft_fab *fab, double deadline)
 {
-	ft_poll(fab);
+	ft_turn(fab->ft, ft_poll(fab));
 	FT_CHECK(ft_now() < deadline, "a call returns -FI_EAGAIN for ever");
 }
 

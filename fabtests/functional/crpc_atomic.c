@@ -434,6 +434,8 @@ static void run_killed(struct ft *ft)
 	struct ft_region region;
 	struct ft_fab fab;
 
+	/* How long a target that was stopped before it was connected is waited for. */
+	setenv("FI_COPYRPC_PEER_TIMEOUT", "2000", 1);
 	begin(&fab, &region, ft, (struct ft_want){ 0 }, 64);
 	if (ft->rank == 1)
 		pause();
@@ -470,7 +472,7 @@ static const struct ft_case cases[] = {
 		"Injected and silent operations are counted, without a completion."),
 	FT_CASE("forbidden", run_forbidden, "Bounds, keys and rights are enforced."),
 	FT_CASE("killed", run_killed, "What is open with a dead target ends once.", .victims = 2,
-		.local = true),
+		.local = true, .fresh = true),
 };
 
 int main(int argc, char **argv)

@@ -315,7 +315,7 @@ static void take_rest(struct run *r, uint32_t expect[2][FT_PROCS_MAX])
 			if (cnt && open_for_all(r, tagged) < (cnt < 16 ? cnt : 16))
 				post_recv(r, tagged, true);
 		}
-		ft_poll(&r->fab);
+		ft_turn(r->fab.ft, ft_poll(&r->fab));
 		FT_CHECK(ft_now() < deadline, "%u messages are missing", left);
 	} while (left);
 }

@@ -429,6 +429,8 @@ static void run_killed(struct ft *ft)
 	struct ft_op *ops[CNT];
 	struct ft_fab fab;
 
+	/* How long a target that was stopped before it was connected is waited for. */
+	setenv("FI_COPYRPC_PEER_TIMEOUT", "2000", 1);
 	begin(&fab, ft, (struct ft_want){ 0 });
 	ft_region_open(&fab, &region, REGION, ALL, 77);
 	ft_region_swap(&fab, &region, !ft->rank);
@@ -578,7 +580,7 @@ static const struct ft_case cases[] = {
 	FT_CASE("crossing", run_crossing, "Many from both sides at once."),
 	FT_CASE("self", run_self, "An endpoint reaches its own memory.", .procs = 1),
 	FT_CASE("killed", run_killed, "What is open with a dead target ends once.", .victims = 2,
-		.local = true),
+		.local = true, .fresh = true),
 };
 
 int main(int argc, char **argv)
