@@ -100,6 +100,25 @@ static void fill_base(struct ib_uverbs_query_device_resp *base)
 	};
 }
 
+#define TM_CAP_RC 1
+
+/*
+ * Tag matching is offered on InfiniBand only: on RoCE libmlx5 cannot connect the command queue pair
+ * of a TM SRQ, as the kernel refuses its path without a GRH.
+ */
+static void fill_tm_caps(struct ib_uverbs_tm_caps *caps)
+{
+	if (mdl_self.seg->link != MDL_LINK_IB)
+		return;
+	*caps = (struct ib_uverbs_tm_caps){
+		.max_rndv_hdr_size = MDL_TM_REQUEST_MAX,
+		.max_num_tags = (1 << MDL_LOG_TAGS_MAX) - 1,
+		.flags = TM_CAP_RC,
+		.max_ops = 32768,
+		.max_sge = 1,
+	};
+}
+
 int krn_cmd_query_device(struct krn_cmd *cmd)
 {
 	struct ib_uverbs_ex_query_device_resp resp = { .response_length = sizeof(resp),
@@ -117,6 +136,7 @@ int krn_cmd_query_device(struct krn_cmd *cmd)
 	};
 
 	fill_base(&resp.base);
+	fill_tm_caps(&resp.tm_caps);
 	if (cmd->extended)
 		krn_cmd_reply(cmd, &resp, sizeof(resp), &drv, sizeof(drv));
 	else

@@ -176,6 +176,18 @@ static void fill_dct(struct mdl_qp *qp, const struct mlx5_ib_create_qp *drv)
 	qp->max_dest_rd_atomic = 16;
 }
 
+/* Receives from a TM SRQ complete in the CQ of that, under its user index. */
+static void fill_tagged(struct mdl_qp *qp)
+{
+	const struct mdl_srq *srq = mdl_srq_find(qp->srq);
+
+	if (!srq || !srq->tm_cnt)
+		return;
+	qp->tagged = 1;
+	qp->recv_cq = srq->cq;
+	qp->recv_uidx = srq->uidx;
+}
+
 static int fill_qp(struct krn_cmd *cmd, struct mdl_qp *qp, const struct create *create)
 {
 	const struct ib_uverbs_ex_create_qp *core = &create->core;
@@ -188,12 +200,13 @@ static int fill_qp(struct krn_cmd *cmd, struct mdl_qp *qp, const struct create *
 	qp->send_cq = core->send_cq_handle;
 	qp->recv_cq = core->recv_cq_handle;
 	qp->srq = core->is_srq && qp->type != MDL_QPT_DCI ? core->srq_handle : 0;
-	qp->uidx = drv->uidx;
+	qp->uidx = qp->recv_uidx = drv->uidx;
 	qp->cookie = core->user_handle;
 	qp->async_chan = cmd->ctx->async_chan;
 	qp->flags = drv->flags;
 	qp->create_flags = core->create_flags;
 	fill_limits(qp, core);
+	fill_tagged(qp);
 	mdl_lock_init(&qp->sq_lock);
 	mdl_lock_init(&qp->rq_lock);
 	if (qp->type == MDL_QPT_DCT) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Shared receive queues. */
+/* Shared receive queues: plain ones, and those of tag matching with a list of tags and a CQ. */
 #include "model/krn_cmd.h"
 #include "model/krn_object.h"
 #include "model/krn_share.h"
@@ -14,11 +14,12 @@
 #define ATTR_MAX_WR 1
 #define ATTR_LIMIT  2
 #define SRQT_BASIC  0
+#define SRQT_TM     2
 
 /* Fields of the legacy and the extended command. */
 struct create {
 	uint64_t cookie;
-	uint32_t type, pd, max_wr, max_sge, limit, cq;
+	uint32_t type, pd, max_wr, max_sge, limit, cq, max_num_tags;
 	struct mlx5_ib_create_srq drv;
 };
 
@@ -31,12 +32,30 @@ static uint32_t round_up(uint32_t count)
 	return power;
 }
 
+/* Returns the entries of the list that the kernel requests for so many tags. */
+static uint32_t tag_entries(uint32_t max_num_tags)
+{
+	return round_up(max_num_tags + 1);
+}
+
+static int check_tags(const struct krn_cmd *cmd, const struct create *create)
+{
+	if (mdl_self.seg->link != MDL_LINK_IB)
+		return -EOPNOTSUPP;
+	if (!krn_object_own(MDL_TABLE_CQ, cmd->ctx_index, create->cq) || !create->max_num_tags ||
+	    create->max_num_tags >= 1u << MDL_LOG_TAGS_MAX)
+		return -EINVAL;
+	return 0;
+}
+
 static int check_create(const struct krn_cmd *cmd, const struct create *create)
 {
 	if (!krn_object_own(MDL_TABLE_PD, cmd->ctx_index, create->pd))
 		return -EINVAL;
 	if (!create->max_wr || create->max_wr > SRQ_WR_MAX || create->max_sge > SRQ_SGE_MAX)
 		return -EINVAL;
+	if (create->type == SRQT_TM)
+		return check_tags(cmd, create);
 	return create->type == SRQT_BASIC ? 0 : -EOPNOTSUPP;
 }
 
@@ -56,10 +75,29 @@ static int share_srq(struct mdl_srq *srq, const struct mlx5_ib_create_srq *drv)
 	return err;
 }
 
+static int fill_tags(struct mdl_srq *srq, const struct create *create)
+{
+	uint32_t cnt = tag_entries(create->max_num_tags);
+
+	srq->tm_list = mdl_pages_alloc(krn_object_tag_pages(cnt));
+	if (!srq->tm_list)
+		return -ENOMEM;
+	srq->tm_cnt = cnt;
+	srq->cq = create->cq;
+	return 0;
+}
+
+static void free_tags(const struct mdl_srq *srq)
+{
+	if (srq->tm_cnt)
+		mdl_pages_free(srq->tm_list, krn_object_tag_pages(srq->tm_cnt));
+}
+
 /* A WQE has a 16-byte head and 16 bytes for each scatter entry; the rings are powers of two. */
 static int fill_srq(struct krn_cmd *cmd, struct mdl_srq *srq, const struct create *create)
 {
 	uint32_t bytes = 16 + 16 * create->max_sge;
+	int err;
 
 	srq->cookie = create->cookie;
 	srq->async_chan = cmd->ctx->async_chan;
@@ -72,7 +110,14 @@ static int fill_srq(struct krn_cmd *cmd, struct mdl_srq *srq, const struct creat
 	srq->max_sge = (srq->stride - 16) / 16;
 	srq->limit = create->limit;
 	mdl_lock_init(&srq->lock);
-	return share_srq(srq, &create->drv);
+	mdl_lock_init(&srq->tm_lock);
+	err = create->type == SRQT_TM ? fill_tags(srq, create) : 0;
+	if (err)
+		return err;
+	err = share_srq(srq, &create->drv);
+	if (err)
+		free_tags(srq);
+	return err;
 }
 
 static int create_srq(struct krn_cmd *cmd, struct create *create)
@@ -96,6 +141,7 @@ static int create_srq(struct krn_cmd *cmd, struct create *create)
 		return err;
 	}
 	krn_object_pd_ref(srq->pd, 1);
+	krn_object_cq_ref(srq->cq, 1);
 	nic_srq_create(srq);
 	mdl_table_publish(srq, number);
 	resp.srq_handle = resp.srqn = drv.srqn = number;
@@ -126,7 +172,8 @@ int krn_cmd_create_xsrq(struct krn_cmd *cmd)
 				 .max_wr = req->max_wr,
 				 .max_sge = req->max_sge,
 				 .limit = req->srq_limit,
-				 .cq = req->cq_handle };
+				 .cq = req->cq_handle,
+				 .max_num_tags = req->max_num_tags };
 
 	return create_srq(cmd, &create);
 }
@@ -144,10 +191,7 @@ int krn_cmd_modify_srq(struct krn_cmd *cmd)
 		return 0;
 	if (req->srq_limit >= srq->wqe_cnt)
 		return -EINVAL;
-	mdl_lock(&srq->lock);
-	srq->limit = req->srq_limit;
-	mdl_unlock(&srq->lock);
-	nic_srq_limit(srq);
+	nic_srq_limit(srq, req->srq_limit);
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "model/krn_ctx.h"
 #include "model/krn_share.h"
 #include "model/mdl_nic.h"
+#include "model/mdl_segment.h"
 
 void *krn_object_own(enum mdl_table table, uint32_t ctx, uint32_t handle)
 {
@@ -41,6 +42,11 @@ void krn_object_srq_ref(uint32_t number, int more)
 
 	if (srq)
 		__atomic_fetch_add(&srq->refs, (uint32_t)more, __ATOMIC_RELAXED);
+}
+
+uint32_t krn_object_tag_pages(uint32_t tags)
+{
+	return (tags * MDL_TM_ENTRY_BYTES + MDL_PAGE - 1) / MDL_PAGE;
 }
 
 void krn_object_destroy_mr(struct mdl_mr *mr)
@@ -79,12 +85,16 @@ uint32_t krn_object_destroy_srq(struct mdl_srq *srq)
 {
 	uint32_t number = srq->number, read;
 
+	mdl_lock(&srq->tm_lock);
 	mdl_lock(&srq->lock);
 	mdl_table_hide(srq);
 	mdl_unlock(&srq->lock);
+	mdl_unlock(&srq->tm_lock);
 	read = srq->async_raised - krn_chan_purge(srq->async_chan, number | KRN_ABOUT_SRQ);
 	krn_unshare(srq->user_buf, srq->user_len);
 	krn_unshare(srq->user_dbrec, 4);
+	if (srq->tm_cnt)
+		mdl_pages_free(srq->tm_list, krn_object_tag_pages(srq->tm_cnt));
 	krn_object_pd_ref(srq->pd, -1);
 	krn_object_cq_ref(srq->cq, -1);
 	mdl_table_release(srq);

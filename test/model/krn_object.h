@@ -17,6 +17,9 @@ void krn_object_pd_ref(uint32_t pd, int more);
 void krn_object_cq_ref(uint32_t cq, int more);
 void krn_object_srq_ref(uint32_t srq, int more);
 
+/* Returns the pages of a list of tags with that many entries. */
+uint32_t krn_object_tag_pages(uint32_t tags);
+
 /*
  * Destroy an object without checking references. The last three return the number of events that
  * the program read.

@@ -50,6 +50,10 @@
 	X(DC_CONNECTS, "dc_connects") /* connect packets of DCIs, among packets_out */             \
 	X(DC_DISCONNECTS, "dc_disconnects")       /* disconnect packets of DCIs, likewise */       \
 	X(DC_KEY_VIOLATIONS, "dc_key_violations") /* messages with a wrong key at a DCT */         \
+	X(TM_LIST_OPS, "tm_list_ops")             /* list operations of TM SRQs, sync included */  \
+	X(TM_MATCHES, "tm_matches")               /* messages that the device matched */           \
+	X(TM_UNEXPECTED, "tm_unexpected")         /* tagged messages that matched no active tag */ \
+	X(TM_RENDEZVOUS, "tm_rendezvous")         /* rendezvous that the device finished */        \
 	X(FAULTS, "faults")                       /* injected by a fault plan */                   \
 	X(TRAPS, "traps")                         /* signals taken in trap mode */                 \
 	X(SCANS, "scans")                         /* rounds of the polling thread that found work */

@@ -79,7 +79,7 @@ void nic_cq_resize(struct mdl_cq *cq, uint64_t old_buf, uint32_t old_cnt, uint32
  * Records a new limit of an SRQ (MODIFY_SRQ). Raises the event at once if the SRQ is below the
  * limit.
  */
-void nic_srq_limit(struct mdl_srq *srq);
+void nic_srq_limit(struct mdl_srq *srq, uint32_t limit);
 /*
  * Reports the death of another process, so that QPs connected to it need not wait for their
  * timeouts. May do nothing.

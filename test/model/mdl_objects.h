@@ -10,7 +10,8 @@
  * Locks are robust: a process that takes one whose owner died puts the object into the error state
  * (mdl_lock() reports the death). Order, outermost first:
  *
- *	segment->table_lock > qp->sq_lock > qp->rq_lock > srq->lock > cq->lock > chan->lock
+ *	segment->table_lock > qp->sq_lock > qp->rq_lock > srq->tm_lock > srq->lock > cq->lock
+ *		> chan->lock
  *
  * One thread holds at most one sq_lock, and takes none while it holds an rq_lock: a requester holds
  * its own sq_lock and then takes the rq_lock of the responder.
@@ -42,6 +43,11 @@
 /* Limits of a DCI's streams, as powers of two. */
 #define MDL_LOG_STREAMS_MAX 5
 #define MDL_LOG_ERRORED_MAX 5
+
+/* Limits of tag matching: entries of a list as a power of two, bytes of a rendezvous request. */
+#define MDL_LOG_TAGS_MAX   7
+#define MDL_TM_ENTRY_BYTES 64
+#define MDL_TM_REQUEST_MAX 64
 
 enum mdl_link { MDL_LINK_IB, MDL_LINK_ROCE };
 
@@ -185,6 +191,9 @@ struct mdl_srq {
 	uint32_t type; /* IB_SRQT_BASIC 0, XRC 1, TM 2 */
 	uint32_t cq;   /* CQ of an XRC or TM SRQ */
 	uint32_t uidx;
+	uint64_t tm_list; /* TM: seg offset of the list of tags, which is the NIC's */
+	uint32_t tm_cnt;  /* entries of that list, power of two; 0: no TM SRQ */
+	uint32_t pad_;
 	uint64_t buf;     /* seg offset of WQE 0; contiguous */
 	uint32_t wqe_cnt; /* power of two */
 	uint32_t stride;  /* bytes of one WQE, power of two, >= 32 */
@@ -196,6 +205,7 @@ struct mdl_srq {
 	uint32_t limit; /* armed limit, 0: none; cleared by the NIC when it raises the event */
 	uint32_t refs;
 	struct mdl_lock lock;
+	struct mdl_lock tm_lock; /* lock of matching: its holder decides and completes a message */
 
 	uint32_t nic_head;     /* index of the WQE for the next message */
 	uint32_t nic_consumed; /* WQEs taken since creation; 16 bits matter */
@@ -248,9 +258,10 @@ struct mdl_qp {
 		state; /* enum mdl_qp_state; written under sq_lock and rq_lock, by the NIC to ERR or
 			* SQE, to ERR under rq_lock alone where a requester broke its responder */
 	uint32_t pd;
-	uint32_t send_cq, recv_cq; /* CQ numbers */
+	uint32_t send_cq, recv_cq; /* CQ numbers; with a TM SRQ recv_cq is the CQ of that */
 	uint32_t srq;              /* SRQ number, 0: own RQ */
 	uint32_t uidx;             /* value that CQEs carry instead of the QPN (CQE version 1) */
+	uint32_t recv_uidx;        /* likewise, for receives: with a TM SRQ that of the SRQ */
 	uint64_t cookie;           /* value that async events carry */
 	uint32_t async_chan;
 	uint32_t flags; /* MLX5_QP_FLAG_* bits of CREATE_QP: scatter-to-CQE and others */
@@ -263,7 +274,7 @@ struct mdl_qp {
 	uint8_t has_streams; /* DCI: created with streams */
 	uint8_t log_streams; /* log2 of the channels that work side by side */
 	uint8_t log_errored; /* log2 of the streams in error that put the DCI into error */
-	uint8_t pad_;
+	uint8_t tagged;      /* receives from a TM SRQ */
 
 	uint64_t rq;       /* seg offset of receive WQE 0 */
 	uint32_t rq_cnt;   /* WQEs, power of two, 0: none */
@@ -294,6 +305,7 @@ struct mdl_qp {
 	uint32_t nic_sq_pi;   /* blocks shown by doorbell records */
 	uint32_t nic_rq_ci;   /* receive WQEs taken */
 	uint32_t nic_streams; /* index + 1 of a DCI's streams in its process, 0: none */
+	uint32_t nic_rndvs;   /* rendezvous requests of this QP that its peer's device executes */
 	uint32_t
 		/* not 0: waits for its peer (RNR) or for a retry; nic_service() resumes it */
 		nic_stalled;
@@ -352,7 +364,7 @@ struct mdl_cm_event {
 };
 
 #define MDL_SEGMENT_MAGIC   0x6d646c3563617368ull
-#define MDL_SEGMENT_VERSION 6
+#define MDL_SEGMENT_VERSION 7
 
 /* Head of the segment; the tables follow, then the arena of pages. */
 struct mdl_segment {

@@ -30,7 +30,7 @@ static const struct shape {
 	[MDL_TABLE_CQ] = { offsetof(struct mdl_segment, cq), sizeof(struct mdl_cq), MDL_CQ_MAX, 1,
 			   0, 24, offsetof(struct mdl_cq, lock), 1 },
 	[MDL_TABLE_SRQ] = { offsetof(struct mdl_segment, srq), sizeof(struct mdl_srq), MDL_SRQ_MAX,
-			    1, 0, 24, offsetof(struct mdl_srq, lock), 1 },
+			    1, 0, 24, offsetof(struct mdl_srq, lock), 2 },
 	[MDL_TABLE_CM] = { offsetof(struct mdl_segment, cm_id), sizeof(struct mdl_cm_id),
 			   MDL_CM_MAX, 1, 0, 24, 0, 0 },
 	[MDL_TABLE_QP] = { offsetof(struct mdl_segment, qp), sizeof(struct mdl_qp), MDL_QP_MAX, 2,
@@ -233,9 +233,11 @@ static void drop_cq(struct mdl_cq *cq)
 
 static void drop_srq(struct mdl_srq *srq)
 {
+	mdl_lock(&srq->tm_lock);
 	mdl_lock(&srq->lock);
 	mdl_table_hide(srq);
 	mdl_unlock(&srq->lock);
+	mdl_unlock(&srq->tm_lock);
 	mdl_table_release(srq);
 }
 

@@ -33,14 +33,20 @@ static bool nic_cq_owner(const struct mdl_cq *cq, uint32_t index)
 	return index & cq->cqe_cnt;
 }
 
-/* Records that the receive WQE of this CQE is complete, even if a process dies from here on. */
-static void nic_cq_note_completion(const uint8_t *cqe64, uint8_t op)
+/*
+ * Records that the receive WQE of the CQE at INDEX is complete, and what it did to a list of tags,
+ * even if a process dies from here on.
+ */
+static void nic_cq_note_completion(const struct mdl_cq *cq, uint32_t index, uint8_t op)
 {
+	const uint8_t *cqe64 = nic_cq_slot64(cq, index);
 	struct mdl_qp *qp;
 
 	if (op == NIC_CQE_REQ || op == NIC_CQE_REQ_ERR)
 		return;
 	qp = mdl_qp_find(nic_be32_get(cqe64 + 56) & 0xffffff);
+	if (qp && cqe64[40] == NIC_CQE_APP_TM)
+		nic_tm_note(qp, cqe64, index);
 	if (qp && nic_qp_priv(qp)->completing == NIC_COMPLETING_WRITES)
 		__atomic_store_n(&nic_qp_priv(qp)->completing, NIC_COMPLETING_WRITTEN,
 				 __ATOMIC_RELEASE);
@@ -53,7 +59,7 @@ static void nic_cq_repair(struct mdl_cq *cq)
 	if (nic_cq_priv(cq)->held || last >> 4 == NIC_CQE_INVALID ||
 	    (last & 1) != nic_cq_owner(cq, cq->nic_pi))
 		return;
-	nic_cq_note_completion(nic_cq_slot64(cq, cq->nic_pi), last >> 4);
+	nic_cq_note_completion(cq, cq->nic_pi, last >> 4);
 	cq->nic_pi++;
 }
 
@@ -201,14 +207,14 @@ static void nic_cq_put(struct mdl_cq *cq, const struct nic_cqe *cqe)
 
 	if (cq->comp_en) {
 		nic_cq_hold(cq, op_own);
-		nic_cq_note_completion(nic_cq_slot64(cq, cq->nic_pi - 1), op_own >> 4);
-		if (error || cqe->scatter_len)
+		nic_cq_note_completion(cq, cq->nic_pi - 1, op_own >> 4);
+		if (error || cqe->scatter_len || cqe->app_op)
 			nic_cq_release_locked(cq);
 		return;
 	}
 	nic_cq_linger();
 	nic_cqe_publish(slot, cq->cqe_size, op_own);
-	nic_cq_note_completion(nic_cq_slot64(cq, cq->nic_pi), op_own >> 4);
+	nic_cq_note_completion(cq, cq->nic_pi, op_own >> 4);
 	cq->nic_pi++;
 	nic_cq_event(cq, cqe->solicited || error);
 }

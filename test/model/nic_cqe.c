@@ -19,13 +19,23 @@ static uint8_t nic_cqe_format(uint32_t size, const struct nic_cqe *cqe)
 	return size == 128 ? NIC_CQE_SCATTER_64 : NIC_CQE_SCATTER_32;
 }
 
+static void nic_cqe_encode_app(uint8_t *cqe64, const struct nic_cqe *cqe)
+{
+	memset(cqe64 + 40, 0, 4);
+	if (!cqe->app_op)
+		return;
+	memcpy(cqe64, cqe->head, sizeof(cqe->head));
+	cqe64[40] = NIC_CQE_APP_TM;
+	cqe64[41] = cqe->app_op;
+	nic_be16_put(cqe64 + 42, cqe->app_info);
+}
+
 static void nic_cqe_encode_tail(uint8_t *cqe64, const struct nic_cqe *cqe)
 {
 	bool error = cqe->op == NIC_CQE_REQ_ERR || cqe->op == NIC_CQE_RESP_ERR;
 
 	nic_be32_put(cqe64 + 32, cqe->user_index & 0xffffff);
 	memcpy(cqe64 + 36, &cqe->imm, sizeof(cqe->imm));
-	memset(cqe64 + 40, 0, 4);
 	nic_be32_put(cqe64 + 44, cqe->byte_cnt);
 	if (error) {
 		memset(cqe64 + 48, 0, 6);
@@ -50,6 +60,7 @@ uint8_t nic_cqe_encode(uint8_t *slot, uint32_t size, const struct nic_cqe *cqe, 
 	nic_be16_put(cqe64 + 22, cqe->slid);
 	nic_be32_put(cqe64 + 24, (uint32_t)cqe->grh << 28 | (uint32_t)(cqe->sl & 0xf) << 24 |
 					 (cqe->src_qpn & 0xffffff));
+	nic_cqe_encode_app(cqe64, cqe);
 	nic_cqe_encode_tail(cqe64, cqe);
 	if (cqe->scatter_len)
 		nic_cqe_scatter(slot, size, cqe);
@@ -67,7 +78,7 @@ bool nic_cqe_joins(const uint8_t *title, uint8_t title_op_own, const uint8_t *ne
 	bool requester = title_op_own >> 4 == NIC_CQE_REQ;
 
 	if (title_op_own >> 1 != next_op_own >> 1 || title_op_own >> 4 >= NIC_CQE_RESIZE ||
-	    (title_op_own >> 2 & 3) != 0)
+	    (title_op_own >> 2 & 3) != 0 || title[40] || next[40])
 		return false;
 	if (memcmp(title, next, 2) != 0 || memcmp(title + 4, next + 4, 40) != 0 ||
 	    memcmp(title + 57, next + 57, 3) != 0)

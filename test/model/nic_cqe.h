@@ -8,12 +8,16 @@
  *		24	GRH << 28 | SL << 24 | source QPN
  *		32	user index (version 1) or SRQ number (version 0)
  *		36	immediate, as the sender wrote it
+ *		40	application: 1 tag matching; then its opcode, and the index of a tag at 42
  *		44	byte count
  *		48	timestamp		in an error: 54 vendor syndrome, 55 syndrome
  *		56	opcode << 24 | QPN
  *		60	WQE counter
  *		62	signature
  *		63	opcode << 4 | format << 2 | solicited << 1 | owner
+ *
+ * A CQE of tag matching has in its bytes 0 to 15 the header of a matched message, or for a list
+ * operation a bit of success (31 of the first word) and the count of unexpected messages at 4.
  *
  * A CQE of 128 bytes has this in its second half; the first holds up to 64 scattered bytes (format
  * 2). The owner bit is the parity of the lap, so byte 63 is stored last, with release.
@@ -38,9 +42,25 @@ enum nic_cqe_op {
 	NIC_CQE_RESP_SEND_IMM = 3,
 	NIC_CQE_RESP_SEND_INV = 4,
 	NIC_CQE_RESIZE = 5,
+	NIC_CQE_NO_PACKET = 6,
 	NIC_CQE_REQ_ERR = 13,
 	NIC_CQE_RESP_ERR = 14,
 	NIC_CQE_INVALID = 15,
+};
+
+/* Opcodes of tag matching. */
+enum nic_app_op {
+	NIC_APP_NONE = 0,
+	NIC_APP_CONSUMED = 1, /* matched, the data follow */
+	NIC_APP_EXPECTED = 2, /* the data of a match are there */
+	NIC_APP_UNEXPECTED = 3,
+	NIC_APP_NO_TAG = 4,
+	NIC_APP_APPEND = 5,
+	NIC_APP_REMOVE = 6,
+	NIC_APP_NOOP = 7,
+	NIC_APP_CONSUMED_MSG = 0xa,  /* matched, and the data are there */
+	NIC_APP_CONSUMED_RNDV = 0xb, /* matched a rendezvous that software must finish */
+	NIC_APP_CANCELED = 0xc,      /* the data of a match do not come */
 };
 
 enum nic_syndrome {
@@ -61,6 +81,8 @@ enum nic_syndrome {
 
 enum {
 	NIC_CQE_BYTES = 64,
+	NIC_CQE_HEAD_BYTES = 16,
+	NIC_CQE_APP_TM = 1,
 	NIC_CQE_SCATTER_32 = 1, /* formats */
 	NIC_CQE_SCATTER_64 = 2,
 	NIC_CQE_COMPRESSED = 3,
@@ -85,7 +107,10 @@ struct nic_cqe {
 	uint32_t imm;        /* most significant byte first */
 	uint32_t byte_cnt;
 	uint64_t timestamp;
-	uint8_t scatter_len; /* 0, or bytes of the message that go into the CQE */
+	uint8_t app_op; /* enum nic_app_op */
+	uint16_t app_info;
+	uint8_t head[NIC_CQE_HEAD_BYTES]; /* bytes 0 to 15 if app_op is not 0 */
+	uint8_t scatter_len;              /* 0, or bytes of the message that go into the CQE */
 	uint8_t scatter[64];
 };
 

@@ -10,6 +10,9 @@
  *	nic_rc.c, nic_ud.c	execute one WQE
  *	nic_peer.c	find and lock the responder, break it
  *	nic_dc.c	find the target of a DCI's WQE, connect to it
+ *	nic_tm.c	lists of tags: operations, matching, phases
+ *	nic_tm_recv.c	receive a message of a QP with tag matching
+ *	nic_rndv.c	finish a matched rendezvous: read its data, report the end
  *	nic_recv.c	take a receive WQE, fill it, complete it
  *	nic_mem.c	keys, bounds, copies
  *	nic_cq.c	write CQEs, raise events
@@ -40,6 +43,7 @@ enum {
 	NIC_WAIT_FLUSH = 8,   /* in error: WQEs posted later still need flushing */
 	NIC_WAIT_UD = 16,     /* a datagram is delayed */
 	NIC_WAIT_STREAM = 32, /* streams of a DCI wait for their peers */
+	NIC_WAIT_RNDV = 64,   /* a rendezvous is not finished */
 	NIC_WAIT_SQ = NIC_WAIT_RNR | NIC_WAIT_RETRY | NIC_WAIT_LATE, /* reasons that stop the SQ */
 };
 
@@ -64,6 +68,7 @@ struct nic_qp_priv {
 	uint64_t due_ns;        /* time of the next check of a stalled QP */
 	uint64_t ud_due_ns;     /* time for NIC_WAIT_UD */
 	uint64_t stream_due_ns; /* time for NIC_WAIT_STREAM */
+	uint64_t rndv_due_ns;   /* time for NIC_WAIT_RNDV */
 	uint16_t bf_first;      /* blocks that came with the last BlueFlame write */
 	uint16_t bf_blocks;
 	uint32_t touched_cq;  /* the peer's CQ written last */
@@ -91,12 +96,40 @@ struct nic_cq_priv {
 	uint8_t held_op_own;
 };
 
-/* mdl_srq.nic_private. Under srq->lock. */
+/* mdl_srq.nic_private. Under srq->lock; the fields of tag matching under tm_lock. */
 struct nic_srq_priv {
 	uint64_t position; /* consumed << 32 | index of the next WQE: one store changes both */
 	uint32_t returned; /* index + 1 of a WQE whose taker died; the next message gets it */
 	uint32_t limit_raised;
+	/*
+	 * Unexpected messages in the low 16 bits; above 32 the CQ's index behind the last of them,
+	 * so that its CQE is counted once. One store changes both. Under the lock of the CQ.
+	 */
+	uint64_t tm_phase;
+	uint64_t tm_order;  /* APPENDs since creation */
+	uint16_t tm_sw_cnt; /* unexpected messages that software has handled */
+	uint16_t tm_next;   /* entry that the next APPEND fills */
 };
+
+/* States of an entry of a list of tags. */
+enum nic_tag_state {
+	NIC_TAG_FREE,
+	NIC_TAG_STORED, /* appended; matched once software knows all unexpected messages */
+	NIC_TAG_ACTIVE,
+	NIC_TAG_MATCHED, /* data are under way, through the QP `qpn` */
+};
+
+struct nic_tag {
+	uint32_t state; /* enum nic_tag_state */
+	uint32_t qpn;
+	uint64_t order; /* number of its APPEND */
+	uint64_t tag, mask;
+	uint64_t addr;
+	uint32_t len, lkey;
+	uint64_t pad_;
+	uint64_t pad2_;
+};
+static_assert(sizeof(struct nic_tag) == MDL_TM_ENTRY_BYTES, "tag");
 
 /* mdl_segment.nic_private. */
 struct nic_seg_priv {
@@ -176,6 +209,13 @@ struct nic_span {
 struct nic_spans {
 	uint32_t cnt;
 	struct nic_span span[NIC_WQE_MAX_DS];
+};
+
+/* Receive WQE that a message has taken. */
+struct nic_taken {
+	struct nic_rwqe rwqe;
+	uint16_t counter; /* WQE counter of the CQE */
+	uint8_t app_op;   /* enum nic_app_op of the CQE */
 };
 
 /* ---- nic_count: row of the QP and of its process ------------------------------------------- */
@@ -276,6 +316,61 @@ bool nic_dc_admits(struct mdl_qp *peer, const struct nic_wqe *wqe);
 /* Forgets the connection that served a WQE, after it failed. */
 void nic_dc_failed(struct mdl_qp *qp, const struct nic_wqe *wqe);
 
+/* ---- nic_tm.c ---- */
+/* Executes a list operation. sq_lock held. */
+void nic_tm_execute(struct mdl_qp *qp, const struct nic_wqe *wqe);
+/*
+ * Returns the TM SRQ of a QP with its tm_lock held, or null if it is gone. The lock orders matches
+ * and unexpected messages: a message is decided and completed under it.
+ */
+struct mdl_srq *nic_tm_lock(struct mdl_qp *qp);
+static inline struct nic_tag *nic_tm_tag(const struct mdl_srq *srq, uint32_t index)
+{
+	return (struct nic_tag *)mdl_at(srq->tm_list) + index;
+}
+/* Returns the index of the oldest active entry that matches, or -1. tm_lock held. */
+int nic_tm_find(const struct mdl_srq *srq, uint64_t tag);
+/* Records what the CQE at INDEX of its CQ did to the list. The lock of the CQ held. */
+void nic_tm_note(const struct mdl_qp *qp, const uint8_t *cqe64, uint32_t index);
+/*
+ * Completes with NIC_APP_CANCELED the entries whose data would come through the QP. Returns false
+ * if the CQ has no room for that. rq_lock held.
+ */
+bool nic_tm_cancel(struct mdl_qp *qp);
+
+/* ---- nic_tm_recv.c ---- */
+/* Header of a tagged message, and the request of a rendezvous. */
+struct nic_tm_msg {
+	uint8_t head[MDL_TM_REQUEST_MAX]; /* first bytes of the message */
+	uint32_t head_len;
+	uint8_t op; /* enum nic_tmh_op */
+	uint64_t tag;
+	uint64_t va; /* of a rendezvous */
+	uint32_t rkey, len;
+};
+enum nic_tmh_op { NIC_TMH_NO_TAG, NIC_TMH_RNDV, NIC_TMH_FIN, NIC_TMH_EAGER };
+enum { NIC_TMH_BYTES = 16, NIC_RVH_BYTES = 16 };
+/* Delivers a SEND to a QP with tag matching. rq_lock of PEER held. */
+enum nic_outcome nic_tm_send(struct mdl_qp *qp, struct mdl_qp *peer, const struct nic_wqe *wqe,
+			     const struct nic_spans *from, struct nic_result *result);
+/* Writes a CQE about an entry to the CQ of the SRQ. tm_lock held. */
+void nic_tm_complete(struct mdl_qp *peer, const struct mdl_srq *srq, uint32_t entry,
+		     struct nic_cqe *cqe);
+
+/* ---- nic_rndv.c: matched rendezvous, in the process of their sender. sq_lock held ---- */
+void nic_rndv_attach(void);
+/* Returns room for another rendezvous, or null. */
+struct nic_rndv *nic_rndv_claim(const struct mdl_qp *qp);
+/* Begins a rendezvous that entry ENTRY of PEER's list has matched. */
+void nic_rndv_begin(struct nic_rndv *rndv, struct mdl_qp *qp, const struct mdl_qp *peer,
+		    uint32_t entry, const struct nic_tm_msg *msg);
+/* Executes what is due; drops all if the QP is not connected any more. No rq_lock held. */
+void nic_rndv_run(struct mdl_qp *qp);
+/* Drops all: their receivers' QPs end in error. No rq_lock held. */
+void nic_rndv_drop(struct mdl_qp *qp);
+/* Ends a QP in error that waits for the data of a sender which died. No rq_lock held. */
+void nic_rndv_check_sender(struct mdl_qp *qp);
+
 /* ---- nic_ahead.c: payload gathered before a READ that it should have waited for ---- */
 /* Returns true if the WQE after this one is to be gathered ahead. */
 bool nic_ahead_wanted(const struct nic_wqe *wqe);
@@ -287,6 +382,26 @@ void nic_ahead_drop(const struct mdl_qp *qp);
 /* ---- nic_rc.c, nic_ud.c: one WQE, sq_lock held ---- */
 enum nic_outcome nic_rc_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
 				struct nic_result *result);
+/* Parts of a SEND's delivery, which tag matching uses too. rq_lock of PEER held. */
+enum nic_outcome nic_rc_send(struct mdl_qp *qp, struct mdl_qp *peer, const struct nic_wqe *wqe,
+			     const struct nic_spans *from, struct nic_result *result);
+enum nic_outcome nic_rc_deliver(struct mdl_qp *qp, struct mdl_qp *peer, const struct nic_wqe *wqe,
+				const struct nic_spans *from, const struct nic_taken *taken,
+				struct nic_result *result);
+enum nic_outcome nic_rc_not_ready(struct mdl_qp *peer, struct nic_result *result);
+/* Breaks the responder, unless it is a DCT, and refuses the operation with a syndrome. */
+enum nic_outcome nic_rc_refuse(struct mdl_qp *peer, struct nic_result *result, uint8_t syndrome,
+			       uint8_t vendor, uint32_t event);
+enum nic_outcome nic_rc_copy_failed(struct mdl_qp *peer, struct nic_result *result, int rc);
+/* Copies and counts the payload of a message. */
+int nic_rc_fill(struct mdl_qp *qp, struct mdl_qp *peer, const struct nic_spans *to,
+		const struct nic_spans *from, uint64_t len);
+int nic_rc_fill_cqe(struct mdl_qp *qp, const struct nic_spans *from, uint64_t len,
+		    struct nic_cqe *cqe);
+/* Returns whether a message is scattered to the CQE: of 32 bytes, or 64 where a CQE has 128. */
+bool nic_rc_fits_cqe(const struct mdl_qp *peer, uint64_t len);
+/* Returns the index of the source GID, -1 without a GRH. */
+int nic_rc_sgid(const struct mdl_qp *qp, const struct nic_wqe *wqe);
 enum nic_outcome nic_ud_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
 				struct nic_result *result);
 /* Sends the delayed datagram of the QP. */
@@ -306,10 +421,6 @@ void nic_peer_unlock(struct mdl_qp *peer);
 void nic_peer_break(struct mdl_qp *peer, uint32_t event);
 
 /* ---- nic_recv.c: rq_lock of QP held ---- */
-struct nic_taken {
-	struct nic_rwqe rwqe;
-	uint16_t counter; /* WQE counter of the CQE */
-};
 enum nic_take { NIC_TAKEN, NIC_NONE };
 enum nic_take nic_recv_take(struct mdl_qp *qp, struct nic_taken *taken);
 /* Completes a receive WQE and fills in the CQE's fields of the QP and of the WQE. */
@@ -318,6 +429,8 @@ void nic_recv_complete(struct mdl_qp *qp, const struct nic_taken *taken, struct 
 bool nic_recv_flush(struct mdl_qp *qp);
 /* Repairs the state of a taken receive WQE after the holder of rq_lock died. */
 void nic_recv_repair(struct mdl_qp *qp);
+/* Returns whether so many WQEs have been posted to a shared queue since its creation. */
+bool nic_recv_has_had(struct mdl_srq *srq, uint32_t cnt);
 /* Returns the number of receive WQEs posted and not taken. */
 uint32_t nic_recv_posted(struct mdl_qp *qp);
 

@@ -73,6 +73,7 @@ void nic_qp_flush(struct mdl_qp *qp)
 	if (nic_qp_state(qp) == MDL_QPS_ERR) {
 		nic_qp_lock_rq(qp);
 		nic_recv_flush(qp);
+		nic_tm_cancel(qp);
 		nic_qp_priv(qp)->broken = 0;
 		mdl_unlock(&qp->rq_lock);
 	}
@@ -106,8 +107,10 @@ static void nic_qp_forget(struct mdl_qp *qp)
 void nic_qp_modify(struct mdl_qp *qp, uint32_t from, uint32_t to)
 {
 	nic_qp_repair(qp);
-	if (to == MDL_QPS_RESET)
-		nic_qp_forget(qp);
+	if (to != MDL_QPS_RESET)
+		return;
+	nic_tm_cancel(qp);
+	nic_qp_forget(qp);
 }
 
 void nic_qp_modified(struct mdl_qp *qp)
@@ -117,6 +120,8 @@ void nic_qp_modified(struct mdl_qp *qp)
 	mdl_lock(&qp->sq_lock);
 	if (state == MDL_QPS_ERR || state == MDL_QPS_RTS)
 		nic_sq_run(qp);
+	if (state == MDL_QPS_RESET)
+		nic_rndv_drop(qp);
 	if (state == MDL_QPS_SQD && qp->en_sqd_async)
 		krn_qp_async(qp, NIC_EVENT_SQ_DRAINED);
 	mdl_unlock(&qp->sq_lock);
@@ -138,7 +143,9 @@ void nic_qp_destroy(struct mdl_qp *qp)
 	nic_own_remove_qp(qp);
 	mdl_lock(&qp->sq_lock);
 	nic_ud_late_flush(qp);
+	nic_rndv_drop(qp);
 	nic_qp_lock_rq(qp);
+	nic_tm_cancel(qp);
 	__atomic_store_n(&qp->state, MDL_QPS_RESET, __ATOMIC_RELEASE);
 	nic_qp_forget(qp);
 	nic_stream_destroy(qp);
@@ -149,6 +156,7 @@ void nic_qp_destroy(struct mdl_qp *qp)
 void nic_attach(void)
 {
 	nic_stream_attach();
+	nic_rndv_attach();
 }
 
 /* Does nothing: peers detect the death by their timeouts, as on a real wire. */

@@ -35,9 +35,8 @@ static enum nic_outcome nic_rc_fail(struct nic_result *result, uint8_t syndrome,
 	return NIC_FAILED;
 }
 
-/* Breaks the responder, unless it is a DCT, and refuses the operation. */
-static enum nic_outcome nic_rc_refuse(struct mdl_qp *peer, struct nic_result *result,
-				      uint8_t syndrome, uint8_t vendor, uint32_t event)
+enum nic_outcome nic_rc_refuse(struct mdl_qp *peer, struct nic_result *result, uint8_t syndrome,
+			       uint8_t vendor, uint32_t event)
 {
 	if (peer->type == MDL_QPT_UC) {
 		nic_count(peer, MDL_CNT_DROPPED, 1);
@@ -49,7 +48,7 @@ static enum nic_outcome nic_rc_refuse(struct mdl_qp *peer, struct nic_result *re
 }
 
 /* Handles a failed copy: the owner of the memory died, or unmapped it after registration. */
-static enum nic_outcome nic_rc_copy_failed(struct mdl_qp *peer, struct nic_result *result, int rc)
+enum nic_outcome nic_rc_copy_failed(struct mdl_qp *peer, struct nic_result *result, int rc)
 {
 	nic_recv_repair(peer);
 	if (rc == -ESRCH)
@@ -58,7 +57,7 @@ static enum nic_outcome nic_rc_copy_failed(struct mdl_qp *peer, struct nic_resul
 			     NIC_EVENT_QP_REQ_ERR);
 }
 
-static enum nic_outcome nic_rc_not_ready(struct mdl_qp *peer, struct nic_result *result)
+enum nic_outcome nic_rc_not_ready(struct mdl_qp *peer, struct nic_result *result)
 {
 	if (peer->type == MDL_QPT_UC) {
 		nic_count(peer, MDL_CNT_DROPPED, 1);
@@ -89,7 +88,7 @@ static enum nic_outcome nic_rc_bad_receive(struct mdl_qp *peer, const struct nic
 	return nic_rc_refuse(peer, result, sender_syndrome, vendor, NIC_EVENT_QP_REQ_ERR);
 }
 
-static bool nic_rc_fits_cqe(const struct mdl_qp *peer, uint64_t len)
+bool nic_rc_fits_cqe(const struct mdl_qp *peer, uint64_t len)
 {
 	return len && (peer->flags & NIC_FLAG_SCATTER_CQE) && len <= nic_rc_cqe_room(peer->recv_cq);
 }
@@ -104,8 +103,8 @@ static void nic_rc_count_gather(struct mdl_qp *qp, const struct nic_spans *from)
 	}
 }
 
-static int nic_rc_fill(struct mdl_qp *qp, struct mdl_qp *peer, const struct nic_spans *to,
-		       const struct nic_spans *from, uint64_t len)
+int nic_rc_fill(struct mdl_qp *qp, struct mdl_qp *peer, const struct nic_spans *to,
+		const struct nic_spans *from, uint64_t len)
 {
 	uint32_t writes = 0;
 	int rc = nic_mem_copy(to, from, len, &writes);
@@ -118,8 +117,8 @@ static int nic_rc_fill(struct mdl_qp *qp, struct mdl_qp *peer, const struct nic_
 	return 0;
 }
 
-static int nic_rc_fill_cqe(struct mdl_qp *qp, const struct nic_spans *from, uint64_t len,
-			   struct nic_cqe *cqe)
+int nic_rc_fill_cqe(struct mdl_qp *qp, const struct nic_spans *from, uint64_t len,
+		    struct nic_cqe *cqe)
 {
 	struct nic_spans to = { .cnt = 1, .span[0] = { .bytes = cqe->scatter, .len = len } };
 	uint32_t writes = 0;
@@ -130,8 +129,8 @@ static int nic_rc_fill_cqe(struct mdl_qp *qp, const struct nic_spans *from, uint
 	return rc;
 }
 
-/* Returns the index of the source GID, -1 without a GRH. A DCI's WQE has its address vector. */
-static int nic_rc_sgid(const struct mdl_qp *qp, const struct nic_wqe *wqe)
+/* Reads the index from the WQE of a DCI, which has an address vector. */
+int nic_rc_sgid(const struct mdl_qp *qp, const struct nic_wqe *wqe)
 {
 	if (qp->type == MDL_QPT_DCI)
 		return wqe->av.grh || mdl_self.seg->link == MDL_LINK_ROCE ? wqe->av.sgid_index : -1;
@@ -145,9 +144,9 @@ static void nic_rc_source(struct nic_cqe *cqe, const struct mdl_qp *qp, const st
 		nic_ud_source(cqe, qp, &wqe->av);
 }
 
-static enum nic_outcome nic_rc_deliver(struct mdl_qp *qp, struct mdl_qp *peer,
-				       const struct nic_wqe *wqe, const struct nic_spans *from,
-				       const struct nic_taken *taken, struct nic_result *result)
+enum nic_outcome nic_rc_deliver(struct mdl_qp *qp, struct mdl_qp *peer, const struct nic_wqe *wqe,
+				const struct nic_spans *from, const struct nic_taken *taken,
+				struct nic_result *result)
 {
 	bool imm = wqe->opcode == NIC_OP_SEND_IMM;
 	struct nic_cqe cqe = { .op = imm ? NIC_CQE_RESP_SEND_IMM : NIC_CQE_RESP_SEND,
@@ -176,13 +175,16 @@ static enum nic_outcome nic_rc_deliver(struct mdl_qp *qp, struct mdl_qp *peer,
 	return NIC_DONE;
 }
 
-static enum nic_outcome nic_rc_send(struct mdl_qp *qp, struct mdl_qp *peer,
-				    const struct nic_wqe *wqe, const struct nic_spans *from,
-				    struct nic_result *result)
+enum nic_outcome nic_rc_send(struct mdl_qp *qp, struct mdl_qp *peer, const struct nic_wqe *wqe,
+			     const struct nic_spans *from, struct nic_result *result)
 {
 	struct nic_taken taken;
 
-	if (nic_fault_rnr(peer) || nic_recv_take(peer, &taken) == NIC_NONE)
+	if (nic_fault_rnr(peer))
+		return nic_rc_not_ready(peer, result);
+	if (peer->tagged)
+		return nic_tm_send(qp, peer, wqe, from, result);
+	if (nic_recv_take(peer, &taken) == NIC_NONE)
 		return nic_rc_not_ready(peer, result);
 	return nic_rc_deliver(qp, peer, wqe, from, &taken, result);
 }

@@ -86,6 +86,16 @@ static uint32_t nic_recv_shared_left(struct mdl_srq *srq)
 	return left;
 }
 
+bool nic_recv_has_had(struct mdl_srq *srq, uint32_t cnt)
+{
+	uint64_t had;
+
+	mdl_lock(&srq->lock);
+	had = (nic_srq_priv(srq)->position >> 32) + nic_recv_shared_left(srq);
+	mdl_unlock(&srq->lock);
+	return had >= cnt;
+}
+
 static void nic_recv_advance(struct mdl_srq *srq, uint16_t next)
 {
 	struct nic_srq_priv *priv = nic_srq_priv(srq);
@@ -150,6 +160,7 @@ enum nic_take nic_recv_take(struct mdl_qp *qp, struct nic_taken *taken)
 	enum nic_take take =
 		qp->srq ? nic_recv_take_shared(qp, taken) : nic_recv_take_own(qp, taken);
 
+	taken->app_op = NIC_APP_NONE;
 	if (take == NIC_TAKEN)
 		nic_count(qp, MDL_CNT_RECV_WQES, 1);
 	return take;
@@ -170,7 +181,8 @@ void nic_recv_complete(struct mdl_qp *qp, const struct nic_taken *taken, struct 
 	struct nic_qp_priv *priv = nic_qp_priv(qp);
 
 	cqe->qpn = qp->number;
-	cqe->user_index = qp->uidx;
+	cqe->user_index = qp->recv_uidx;
+	cqe->app_op = taken->app_op;
 	cqe->wqe_counter = taken->counter;
 	cqe->timestamp = mdl_now_ns();
 	__atomic_store_n(&priv->completing, NIC_COMPLETING_WRITES, __ATOMIC_RELEASE);
@@ -227,9 +239,10 @@ void nic_srq_create(struct mdl_srq *srq)
 {
 }
 
-void nic_srq_limit(struct mdl_srq *srq)
+void nic_srq_limit(struct mdl_srq *srq, uint32_t limit)
 {
 	mdl_lock(&srq->lock);
+	srq->limit = limit;
 	nic_recv_limit(srq, nic_recv_shared_left(srq));
 	mdl_unlock(&srq->lock);
 }

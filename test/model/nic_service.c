@@ -4,9 +4,8 @@
  *
  * The service thread of each process calls nic_service(), which checks that process's own QPs:
  * those that wait (RNR, no reply, a doorbell that poll mode processes late, a delayed datagram,
- * streams of a DCI),
- * those in error whose queues may get more WQEs to flush, and those whose doorbell record advanced
- * without a doorbell.
+ * streams of a DCI, a rendezvous), those in error whose queues may get more WQEs to flush, and
+ * those whose doorbell record advanced without a doorbell.
  *
  * It also ends a process whose broken rule another process detected (nic_blame). The process that
  * detected it continues.
@@ -102,6 +101,17 @@ static uint64_t nic_service_streams(struct mdl_qp *qp, uint64_t now)
 		       : UINT64_MAX;
 }
 
+static uint64_t nic_service_rndv(struct mdl_qp *qp, uint64_t now)
+{
+	const struct nic_qp_priv *priv = nic_qp_priv(qp);
+
+	if (now >= priv->rndv_due_ns)
+		nic_sq_run(qp);
+	return __atomic_load_n(&qp->nic_stalled, __ATOMIC_ACQUIRE) & NIC_WAIT_RNDV
+		       ? priv->rndv_due_ns
+		       : UINT64_MAX;
+}
+
 static uint64_t nic_service_stalled(struct mdl_qp *qp, uint64_t now)
 {
 	struct nic_qp_priv *priv = nic_qp_priv(qp);
@@ -119,6 +129,8 @@ static uint64_t nic_service_stalled(struct mdl_qp *qp, uint64_t now)
 	}
 	if (waits & NIC_WAIT_STREAM)
 		next = nic_service_earlier(next, nic_service_streams(qp, now));
+	if (waits & NIC_WAIT_RNDV)
+		next = nic_service_earlier(next, nic_service_rndv(qp, now));
 	if (waits & NIC_WAIT_FLUSH && nic_qp_state(qp) <= MDL_QPS_SQD) {
 		__atomic_fetch_and(&qp->nic_stalled, ~(uint32_t)NIC_WAIT_FLUSH, __ATOMIC_RELEASE);
 	} else if (waits & NIC_WAIT_FLUSH) {
@@ -146,6 +158,7 @@ static void nic_service_qp(struct mdl_qp *qp, const struct nic_register *unused)
 	mdl_lock(&qp->sq_lock);
 	if (mdl_table_is_own(qp)) {
 		next = nic_service_stalled(qp, nic_service_now);
+		nic_rndv_check_sender(qp);
 		next = nic_service_earlier(next, nic_service_record(qp, nic_service_now));
 	}
 	mdl_unlock(&qp->sq_lock);

@@ -187,6 +187,10 @@ enum nic_outcome nic_sq_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
 		result->syndrome = NIC_SYN_LOCAL_QP_OP;
 		return NIC_FAILED;
 	}
+	if (wqe->opcode == NIC_OP_TAG_MATCHING) {
+		nic_tm_execute(qp, wqe);
+		return NIC_DONE;
+	}
 	return qp->type == MDL_QPT_UD ? nic_ud_execute(qp, wqe, result)
 				      : nic_rc_execute(qp, wqe, result);
 }
@@ -279,6 +283,7 @@ void nic_sq_run(struct mdl_qp *qp)
 {
 	if (!nic_stream_run(qp))
 		nic_sq_run_in_order(qp);
+	nic_rndv_run(qp);
 	if (nic_qp_state(qp) == MDL_QPS_ERR || nic_qp_state(qp) == MDL_QPS_SQE)
 		nic_qp_flush(qp);
 	nic_sq_release(qp);

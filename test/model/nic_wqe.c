@@ -5,6 +5,8 @@
 enum {
 	NIC_PIECE_INLINE = 0x80000000u,
 	NIC_CE_ALWAYS = 2,
+	NIC_WQE_TM_BYTES = 32,
+	NIC_WQE_LKEY_NONE = 0x100,
 };
 
 uint8_t nic_wqe_copy(uint8_t *out, const uint8_t *ring, uint32_t block_cnt, uint16_t index)
@@ -123,6 +125,45 @@ static const char *nic_wqe_atomic_pieces(const struct nic_wqe *wqe)
 	return NULL;
 }
 
+static const char *nic_wqe_tm_piece(struct nic_wqe *wqe, const uint8_t *bytes)
+{
+	struct nic_piece *piece = &wqe->piece[0];
+
+	*piece = (struct nic_piece){ .addr = nic_be64_get(bytes + 8),
+				     .len = nic_be32_get(bytes),
+				     .lkey = nic_be32_get(bytes + 4) };
+	if (!piece->len && piece->lkey == NIC_WQE_LKEY_NONE)
+		return NULL;
+	if (!piece->len || piece->len & NIC_PIECE_INLINE)
+		return "the buffer of an APPEND is one data segment; an empty one has length 0 and "
+		       "lkey 0x100";
+	wqe->piece_cnt = 1;
+	wqe->len = piece->len;
+	return NULL;
+}
+
+/* Decodes a list operation, which begins at BYTES and ends at END. */
+static const char *nic_wqe_tm(struct nic_wqe *wqe, const uint8_t *bytes, const uint8_t *end)
+{
+	size_t left = (size_t)(end - bytes);
+
+	if (left < NIC_WQE_TM_BYTES)
+		return "the WQE ends before its segment of tag matching: DS is too small";
+	wqe->tm = (struct nic_tm_seg){ .op = bytes[0] >> 4,
+				       .flags = bytes[1],
+				       .index = nic_be16_get(bytes + 2),
+				       .sw_cnt = nic_be16_get(bytes + 6) };
+	memcpy(&wqe->tm.tag, bytes + 16, sizeof(wqe->tm.tag));
+	memcpy(&wqe->tm.mask, bytes + 24, sizeof(wqe->tm.mask));
+	if (wqe->tm.op > NIC_TM_REMOVE)
+		return "a list operation is NOP (0), APPEND (1) or REMOVE (2), in bits 4 to 7";
+	if (wqe->tm.op != NIC_TM_APPEND)
+		return left == NIC_WQE_TM_BYTES ? NULL : "only an APPEND has a data segment";
+	if (left != NIC_WQE_TM_BYTES + NIC_WQE_SEG)
+		return "an APPEND has one data segment: DS is 4";
+	return nic_wqe_tm_piece(wqe, bytes + NIC_WQE_TM_BYTES);
+}
+
 static const char *nic_wqe_of_kind(struct nic_wqe *wqe, enum nic_transport transport)
 {
 	switch (wqe->opcode) {
@@ -137,6 +178,9 @@ static const char *nic_wqe_of_kind(struct nic_wqe *wqe, enum nic_transport trans
 		return transport != NIC_RC && transport != NIC_DC
 			       ? "only an RC queue pair or a DC initiator can do this operation"
 			       : NULL;
+	case NIC_OP_TAG_MATCHING:
+		return transport != NIC_RC ? "list operations are posted to an RC queue pair"
+					   : NULL;
 	default: return "the model knows no such opcode";
 	}
 }
@@ -188,7 +232,11 @@ const char *nic_wqe_decode(struct nic_wqe *wqe, const uint8_t *bytes, enum nic_t
 	if (wqe->opcode == NIC_OP_NOP)
 		return NULL;
 	wrong = nic_wqe_of_kind(wqe, transport);
-	return wrong ? wrong : nic_wqe_body(wqe, bytes, transport);
+	if (wrong)
+		return wrong;
+	if (wqe->opcode == NIC_OP_TAG_MATCHING)
+		return nic_wqe_tm(wqe, bytes + NIC_WQE_SEG, bytes + wqe->ds * NIC_WQE_SEG);
+	return nic_wqe_body(wqe, bytes, transport);
 }
 
 const char *nic_wqe_name(uint8_t opcode)
@@ -203,6 +251,7 @@ const char *nic_wqe_name(uint8_t opcode)
 	case NIC_OP_READ: return "READ";
 	case NIC_OP_CAS: return "CAS";
 	case NIC_OP_FETCH_ADD: return "FETCH_ADD";
+	case NIC_OP_TAG_MATCHING: return "TAG_MATCHING";
 	default: return "unknown";
 	}
 }

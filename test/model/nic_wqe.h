@@ -16,6 +16,10 @@
  * add (8) and compare (8); then data segments, each either length, lkey and address (4, 4, 8), or
  * 1 << 31 | length and that many bytes, filled up to 16.
  *
+ * A WQE of tag matching has 32 bytes of its own instead: operation << 4 (1), flags (1), index (2),
+ * at byte 6 the unexpected messages that software has handled (2), at 16 tag and mask (8 each); an
+ * APPEND has a data segment behind them, of length 0 and with lkey 0x100 if its buffer is empty.
+ *
  * nic_wqe_copy() takes the bytes out of the ring, nic_wqe_decode() reads them: pure functions of
  * bytes. An error is returned as a sentence for the author of the driver.
  */
@@ -37,6 +41,27 @@ enum nic_opcode {
 	NIC_OP_READ = 0x10,
 	NIC_OP_CAS = 0x11,
 	NIC_OP_FETCH_ADD = 0x12,
+	NIC_OP_TAG_MATCHING = 0x28,
+};
+
+enum nic_tm_op {
+	NIC_TM_NOP = 0,
+	NIC_TM_APPEND = 1,
+	NIC_TM_REMOVE = 2,
+};
+
+enum {
+	NIC_TM_WANTS_CQE = 0x80,
+	NIC_TM_HAS_COUNT = 0x40,
+};
+
+/* List operation. Tag and mask are compared as they lie in memory. */
+struct nic_tm_seg {
+	uint8_t op; /* enum nic_tm_op */
+	uint8_t flags;
+	uint16_t index;
+	uint16_t sw_cnt;
+	uint64_t tag, mask;
 };
 
 enum nic_transport {
@@ -89,6 +114,7 @@ struct nic_wqe {
 	uint32_t inline_len;
 	uint32_t piece_cnt;
 	struct nic_av av;
+	struct nic_tm_seg tm;
 	struct nic_piece piece[NIC_WQE_MAX_DS];
 };
 

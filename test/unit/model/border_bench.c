@@ -73,8 +73,9 @@ void nic_srq_create(struct mdl_srq *srq)
 {
 }
 
-void nic_srq_limit(struct mdl_srq *srq)
+void nic_srq_limit(struct mdl_srq *srq, uint32_t limit)
 {
+	srq->limit = limit;
 }
 
 void nic_proc_died(uint32_t slot)

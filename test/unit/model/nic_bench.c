@@ -151,16 +151,40 @@ struct mdl_cq *bench_cq(uint32_t cnt, uint32_t size)
 	return cq;
 }
 
-struct mdl_srq *bench_srq(uint32_t cnt)
+static struct mdl_srq *bench_srq_fill(uint32_t cnt, uint32_t *number)
 {
-	uint32_t number;
-	struct mdl_srq *srq = mdl_table_claim(MDL_TABLE_SRQ, 0, &number);
+	struct mdl_srq *srq = mdl_table_claim(MDL_TABLE_SRQ, 0, number);
 
+	srq->pd = BENCH_PD;
 	srq->wqe_cnt = cnt;
 	srq->stride = 32;
 	srq->buf = bench_alloc(cnt * 32);
 	srq->dbrec = bench_alloc(8);
 	mdl_lock_init(&srq->lock);
+	mdl_lock_init(&srq->tm_lock);
+	bench_srq_post[srq - mdl_self.seg->srq] = 0;
+	return srq;
+}
+
+struct mdl_srq *bench_srq(uint32_t cnt)
+{
+	uint32_t number;
+	struct mdl_srq *srq = bench_srq_fill(cnt, &number);
+
+	nic_srq_create(srq);
+	mdl_table_publish(srq, number);
+	return srq;
+}
+
+struct mdl_srq *bench_xrq(struct mdl_cq *cq, uint32_t cnt, uint32_t tags)
+{
+	uint32_t number;
+	struct mdl_srq *srq = bench_srq_fill(cnt, &number);
+
+	srq->cq = cq->number;
+	srq->uidx = 0x700 + (srq - mdl_self.seg->srq);
+	srq->tm_cnt = tags;
+	srq->tm_list = bench_alloc(tags * MDL_TM_ENTRY_BYTES);
 	nic_srq_create(srq);
 	mdl_table_publish(srq, number);
 	return srq;
@@ -178,6 +202,7 @@ static void bench_qp_attributes(struct mdl_qp *qp)
 	qp->access = 0xf;
 	qp->qkey = 0x11111111;
 	qp->uidx = 0x500 + bench_index(qp);
+	qp->recv_uidx = qp->tagged ? mdl_srq_find(qp->srq)->uidx : qp->uidx;
 	qp->state = MDL_QPS_RTS;
 }
 
@@ -190,6 +215,10 @@ struct mdl_qp *bench_qp(uint32_t type, struct mdl_cq *cq, struct mdl_srq *srq, u
 	qp->pd = BENCH_PD;
 	qp->send_cq = qp->recv_cq = cq->number;
 	qp->srq = srq ? srq->number : 0;
+	if (srq && srq->tm_cnt) {
+		qp->tagged = 1;
+		qp->recv_cq = srq->cq;
+	}
 	qp->sq_cnt = depth;
 	qp->sq = bench_alloc(depth * 64);
 	qp->rq_cnt = srq ? 0 : depth;
@@ -251,6 +280,22 @@ static uint32_t bench_av(uint8_t *out, const struct bench_wr *wr, uint32_t type)
 	return 48;
 }
 
+static uint32_t bench_list_op(uint8_t *out, const struct bench_wr *wr)
+{
+	out[0] = wr->tm_op << 4;
+	out[1] = wr->tm_flags;
+	nic_be16_put(out + 2, wr->tm_index);
+	nic_be16_put(out + 6, wr->tm_cnt);
+	memcpy(out + 16, &wr->tag, 8);
+	memcpy(out + 24, &wr->mask, 8);
+	if (wr->tm_op != NIC_TM_APPEND)
+		return 32;
+	nic_be32_put(out + 32, wr->len);
+	nic_be32_put(out + 36, wr->lkey ? wr->lkey : wr->len ? bench.key : NIC_LKEY_END);
+	nic_be64_put(out + 40, (uintptr_t)wr->addr);
+	return 48;
+}
+
 static uint32_t bench_body(uint8_t *out, const struct bench_wr *wr, uint32_t type)
 {
 	bool remote = wr->opcode == NIC_OP_WRITE || wr->opcode == NIC_OP_WRITE_IMM ||
@@ -258,6 +303,8 @@ static uint32_t bench_body(uint8_t *out, const struct bench_wr *wr, uint32_t typ
 		      wr->opcode == NIC_OP_FETCH_ADD;
 	uint32_t at = 16;
 
+	if (wr->opcode == NIC_OP_TAG_MATCHING)
+		return at + bench_list_op(out + at, wr);
 	if ((type == MDL_QPT_UD || type == MDL_QPT_DCI) && wr->opcode != NIC_OP_NOP)
 		at += bench_av(out + at, wr, type);
 	if (remote) {

@@ -38,11 +38,17 @@ struct bench_wr {
 	bool grh;
 	uint64_t dc_key;
 	uint16_t stream;
+	/* list operation: NIC_TM_*, flags, index, count of unexpected messages, tag and mask */
+	uint8_t tm_op, tm_flags;
+	uint16_t tm_index, tm_cnt;
+	uint64_t tag, mask;
 };
 
 void bench_open(void);
 struct mdl_cq *bench_cq(uint32_t cnt, uint32_t size);
 struct mdl_srq *bench_srq(uint32_t cnt);
+/* Creates an SRQ of tag matching with a list of TAGS entries, a power of two. */
+struct mdl_srq *bench_xrq(struct mdl_cq *cq, uint32_t cnt, uint32_t tags);
 /*
  * Creates a QP in RTS with `depth` send blocks and as many receive WQEs of one segment (none if srq
  * is given).

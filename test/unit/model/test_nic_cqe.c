@@ -200,3 +200,59 @@ Test(nic_cqe, only_like_completions_join)
 	a.op = b.op = NIC_CQE_REQ_ERR;
 	cr_expect_not(joins(&a, &b, 1), "errors");
 }
+
+Test(nic_cqe, a_match_has_the_header_of_its_message_and_its_entry)
+{
+	struct nic_cqe cqe = { .op = NIC_CQE_NO_PACKET,
+			       .app_op = NIC_APP_CONSUMED,
+			       .app_info = 0x0102,
+			       .qpn = 0xabcdef,
+			       .user_index = 0x112233,
+			       .head = { 3, 0, 0, 0, 9, 8, 7, 6, 1, 2, 3, 4, 5, 6, 7, 8 } };
+	static const uint8_t want[64] = {
+		/* TMH: opcode, 3 reserved, app_ctx, tag */
+		[0] = 3,
+		[4] = 9,
+		[5] = 8,
+		[6] = 7,
+		[7] = 6,
+		[8] = 1,
+		[9] = 2,
+		[10] = 3,
+		[11] = 4,
+		[12] = 5,
+		[13] = 6,
+		[14] = 7,
+		[15] = 8,
+		/* user index */
+		[33] = 0x11,
+		[34] = 0x22,
+		[35] = 0x33,
+		/* app, app_op, app_info */
+		[40] = 1,
+		[41] = 1,
+		[42] = 1,
+		[43] = 2,
+		/* qpn, op_own */
+		[57] = 0xab,
+		[58] = 0xcd,
+		[59] = 0xef,
+		[63] = 0x60,
+	};
+
+	encode(64, &cqe, false);
+	cr_expect_arr_eq(slot, want, 64);
+}
+
+Test(nic_cqe, completions_of_tag_matching_are_not_compressed)
+{
+	struct nic_cqe cqe = { .op = NIC_CQE_RESP_SEND, .app_op = NIC_APP_UNEXPECTED };
+	uint8_t first[64], second[64], op_own;
+
+	nic_cqe_encode(first, 64, &cqe, false);
+	cqe.wqe_counter = 1;
+	op_own = nic_cqe_encode(second, 64, &cqe, false);
+	cr_expect(!nic_cqe_joins(first, op_own, second, op_own, 1));
+	first[40] = second[40] = 0;
+	cr_expect(nic_cqe_joins(first, op_own, second, op_own, 1));
+}
