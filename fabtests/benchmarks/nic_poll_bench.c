@@ -19,6 +19,7 @@
 
 #include "dev/mlx5/m5.h"
 #include "dev/verbs/vb.h"
+#include "util/param.h"
 
 #define RING_LEN  4096u
 #define WRITE_LEN 64u
@@ -132,6 +133,7 @@ int main(int argc, char **argv)
 		ops = &vb_dev_ops;
 	if (!ops || !links || links > LINKS_MAX || !rounds)
 		usage();
+	util_params.rc_max = LINKS_MAX;
 	side_open(ops, &tx, links);
 	side_open(ops, &rx, links);
 	side_connect(&tx, &rx, links);

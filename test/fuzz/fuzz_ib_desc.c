@@ -51,7 +51,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	}
 	if (ib_desc_decode(&desc, &d))
 		return 0;
-	check(d.qpn && d.qpn <= IB_QPN_MAX && d.psn <= IB_QPN_MAX && d.rd_atomic);
+	check((d.qpn || (d.flags & IB_DESC_DC_WANTED)) && d.qpn <= IB_QPN_MAX);
+	check(!(d.flags & IB_DESC_DC) || (d.dctn && d.dctn <= IB_QPN_MAX && d.dc_id));
+	check((d.flags & IB_DESC_DC) || !(d.dctn | d.dc_id | d.flags));
+	check(d.dc_id <= IB_DC_ID_MAX && d.psn <= IB_QPN_MAX && d.rd_atomic);
 	check(d.ring_len >= IB_RING_MIN && d.ring_len <= IB_RING_MAX);
 	check(!(d.ring_len & (d.ring_len - 1)) && d.ring_addr + d.ring_len > d.ring_addr);
 	ib_desc_encode(&d, &again);

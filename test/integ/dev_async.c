@@ -123,6 +123,7 @@ static void see_the_end(void)
 static void run_side(void)
 {
 	util_params.peer_timeout_ms = 10000;
+	util_params.rc_max = 256;
 	make_all();
 	if (is_flap)
 		see_a_flap();

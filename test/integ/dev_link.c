@@ -2,13 +2,14 @@
 /*
  * Links of a NIC between two processes.
  *
- * usage: dev_link mlx5
- * verbs [messages [small
- * wrap]]    both directions at once, then the end of one process
+ * usage: dev_link mlx5|verbs [messages [small|wrap|dc|few|mixed]]
+ * both directions at once, then the end of one process
  *
  * small: queues of the smallest depths, so that each of them is full, empty and wrapped all the
  * time. wrap: as small, on two links only and without long waits, so that 16 bits overflow, which
- * is checked for all counters. Names of the devices: dev_pair.h.
+ * is checked for all counters. dc: over DC, an initiator for each link. few: over DC, two initiators
+ * with small queues for all links. mixed: half of the links over DC, the others over RC. Names of
+ * the devices: dev_pair.h.
  *
  * Two processes, a device each, links with rings from 1 KiB to 1 MiB between them. Messages of
  * random length go both ways over all of them; every byte and every immediate is checked; free
@@ -39,7 +40,8 @@ struct dev *dev;
 struct end ends[LINKS];
 unsigned links = LINKS;
 static uint32_t msgs = 20000;
-static bool small, wrap;
+static bool small, wrap, few, is_mixed;
+static int rc_max = 1000;
 static uint32_t sleeps, reads, downs;
 static uint64_t start_ns;
 
@@ -48,7 +50,7 @@ static uint64_t start_ns;
 static void make_links(void)
 {
 	struct dev_desc own, peer;
-	unsigned i;
+	unsigned i, dcs = 0;
 
 	for (i = 0; i < links; i++) {
 		memset(&own, 0, sizeof(own));
@@ -59,7 +61,9 @@ static void make_links(void)
 		CHECK(!ends[i].link->ops->connect(ends[i].link, &peer));
 		ends[i].link->user = &ends[i];
 		CHECK(ends[i].link->tx_base && ends[i].link->tx_len == 1024ull << 2 * i);
+		dcs += !!(ends[i].link->caps & DEV_CAP_DC);
 	}
+	CHECK(is_mixed ? dcs && dcs < links : dcs == (rc_max ? 0 : links));
 	pair_meet();
 }
 
@@ -317,7 +321,7 @@ static void attach_all(void)
 	CHECK(!ends[1].sent);
 	if (!side)
 		for (i = 0; i < links; i++)
-			CHECK(try_send(&ends[i]));
+			CHECK(try_send(&ends[i]) || few); /* initiators may be taken */
 }
 
 static void report(uint32_t rounds)
@@ -377,8 +381,12 @@ static void run_side(void)
 	struct dev_link *never;
 
 	util_params.peer_timeout_ms = PEER_MS;
+	util_params.rc_max = rc_max;
+	util_params.dci_count = few ? 2 : LINKS;
 	if (small)
 		m5_tune = (struct m5_tune){ .srq = 3, .cq = 4, .sq_blocks = 8 };
+	if (few)
+		m5_tune = (struct m5_tune){ .srq = 15, .cq = 16, .sq_blocks = 8 };
 	rnr_is_soon = wrap;
 	CHECK(!ops->open(&dev));
 	CHECK(!ops->link_create(dev, 1024, &never));
@@ -418,6 +426,12 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		msgs = (uint32_t)strtoul(argv[2], NULL, 0);
 	wrap = argc > 3 && !strcmp(argv[3], "wrap");
+	few = argc > 3 && !strcmp(argv[3], "few");
+	if (argc > 3 && (few || !strcmp(argv[3], "dc")))
+		rc_max = 0;
+	is_mixed = argc > 3 && !strcmp(argv[3], "mixed");
+	if (is_mixed)
+		rc_max = 1 + LINKS / 2; /* the link that stays unused has a queue pair as well */
 	small = wrap || (argc > 3 && !strcmp(argv[3], "small"));
 	links = wrap ? 2 : LINKS;
 	return pair_run(argv, run_side, true);

@@ -3,6 +3,7 @@
 #include "dev_link.h"
 
 #include <pthread.h>
+#include <rdma/fi_errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -101,10 +102,18 @@ static void *loop_maker(void *arg)
 
 void loop_use(void)
 {
+	int ret;
+
 	switch (__atomic_load_n(&loops.state, __ATOMIC_ACQUIRE)) {
 	case LOOP_MADE:
-		CHECK(!loops.a->ops->attach(loops.a));
-		CHECK(!loops.a->ops->write_imm(loops.a, 0, 32, ++loops.round));
+		if (!loops.a->user)
+			CHECK(!loops.a->ops->attach(loops.a));
+		loops.a->user = &loops;
+		ret = loops.a->ops->write_imm(loops.a, 0, 32, loops.round + 1);
+		CHECK(!ret || ret == -FI_EAGAIN);
+		if (ret)
+			return;
+		loops.round++;
 		__atomic_store_n(&loops.state, LOOP_SENT, __ATOMIC_RELEASE);
 		break;
 	case LOOP_SENT:

@@ -29,19 +29,27 @@
 #include "util/list.h"
 
 #define DEV_IMM_UNIT      32u
-#define DEV_LINK_WORD_OFF 24u  /* Offset of the link word in the 32-byte head of a write. */
-#define DEV_DESC_MAX      512u /* Longest description in bytes. */
-#define DEV_DESC_FDS      4u   /* Descriptors that go with it (shared memory only). */
+#define DEV_IMM_SHORT     0x80000000u /* the lower 16 bits count the units */
+#define DEV_LINK_WORD_OFF 24u         /* Offset of the link word in the 32-byte head of a write. */
+#define DEV_DESC_MAX      512u        /* Longest description in bytes. */
+#define DEV_DESC_FDS      4u          /* Descriptors that go with it (shared memory only). */
 
 #define DEV_GET_IOV_MAX 4u
 
 struct dev;
 struct dev_link;
 
+/** Returns the units that an immediate counts. */
+static inline uint32_t dev_imm_units(uint32_t imm)
+{
+	return imm & DEV_IMM_SHORT ? imm & 0xffff : imm;
+}
+
 enum dev_cap {
 	DEV_CAP_DIRECT = 1 << 0, /* tx_base is the peer's memory */
 	DEV_CAP_GET = 1 << 1,    /* get() works towards this peer; tested, not assumed */
 	DEV_CAP_PUT = 1 << 2,    /* put() works towards this peer */
+	DEV_CAP_DC = 1 << 3,     /* shared queue pairs carry it; for statistics */
 };
 
 enum dev_event_kind {
@@ -152,7 +160,10 @@ struct dev_desc {
  * that is inband_len smaller. An immediate counts units of DEV_IMM_UNIT bytes from the head of this
  * write to the next head, modulo the ring.
  *
- * Without in-band arrival a write is any range of the ring and its immediate any number.
+ * Without in-band arrival a write is a range of the ring, and its immediate counts units from its
+ * head to the next one's: all 32 bits do, or the lower 16 if DEV_IMM_SHORT is set. Then bits 16 to
+ * 30 are the engine's, and the range begins behind the head: 32 bytes that it does not use. A
+ * device may write the link word of a head.
  */
 struct dev_link {
 	const struct dev_link_ops *ops;

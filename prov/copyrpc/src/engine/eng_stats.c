@@ -97,6 +97,13 @@ static void eng_stats_record_up(struct eng_conn *conn, const struct sockaddr *ad
 		util_event(COPYRPC_STATS_CONNECTED, addr, path, eng_stats_better(conn));
 }
 
+static const char *eng_stats_name(const struct eng_conn *conn)
+{
+	const struct eng_transport_ops *ops = conn->transport->ops;
+
+	return ops->conn_name ? ops->conn_name(conn) : ops->name;
+}
+
 void eng_stats_conn_up(struct eng_conn *conn)
 {
 	uint32_t endpoint = util_stats_index(COPYRPC_STATS_ENDPOINTS, conn->ep->stats);
@@ -116,7 +123,7 @@ void eng_stats_conn_up(struct eng_conn *conn)
 	}
 	row->path = conn->transport->ops->path;
 	row->pid = conn->chan.pid;
-	util_stats_set_text(row->device, sizeof(row->device), conn->transport->ops->name);
+	util_stats_set_text(row->device, sizeof(row->device), eng_stats_name(conn));
 	util_stats_begin(row);
 	conn->chan.stats = row;
 }

@@ -72,6 +72,8 @@ struct eng_transport_ops {
 	 * which the peer is refused.
 	 */
 	int (*establish)(struct eng_conn *conn, const struct cm_params *peer);
+	/* Returns how the connection is carried, for statistics. NULL: `name` says it. */
+	const char *(*conn_name)(const struct eng_conn *conn);
 	/* Starts polling the connection. Returns 0 or -FI_E*. on_up follows. */
 	int (*attach)(struct eng_conn *conn);
 	/* Returns true if anything was ever received from the peer. NULL: unknown. */

@@ -16,6 +16,14 @@ static struct ring_conn *ring_life_conn(struct eng_conn *conn)
 	return ring_conn_of(&conn->chan);
 }
 
+/** Names the device; queue pairs of DC, which links share, are named too. */
+const char *ring_life_name(const struct eng_conn *eng)
+{
+	const struct ring_conn *conn = (const struct ring_conn *)eng;
+
+	return conn->link->caps & DEV_CAP_DC ? "mlx5-dc" : eng->transport->ops->name;
+}
+
 int ring_life_attach(struct eng_conn *eng)
 {
 	struct ring_conn *conn = ring_life_conn(eng);

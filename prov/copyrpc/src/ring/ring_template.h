@@ -215,6 +215,7 @@ const struct eng_transport_ops ring_this_transport = {
 	.close = ring_transport_close,
 	.prepare = ring_setup_prepare,
 	.establish = ring_setup_establish,
+	.conn_name = ring_life_name,
 	.attach = ring_life_attach,
 	.has_received = ring_life_has_received,
 	.drain = ring_life_drain,

@@ -72,6 +72,7 @@ int ring_transport_refuse_cold(struct ring_conn *conn, uint64_t span, uint32_t r
 /** Counts a message that finds no space. Returns -FI_EAGAIN. */
 int ring_transport_no_space_cold(struct ring_conn *conn);
 
+const char *ring_life_name(const struct eng_conn *conn);
 int ring_life_attach(struct eng_conn *conn);
 bool ring_life_has_received(const struct eng_conn *conn);
 void ring_life_drain(struct eng_conn *conn);

@@ -22,6 +22,7 @@
 #ifndef RING_RING_TX_H
 #define RING_RING_TX_H
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/core_chan.h"
@@ -140,6 +141,10 @@ UTIL_INLINE bool ring_tx_is_async(const struct dev_link_ops *dev)
 {
 	return dev->write_imm_ack;
 }
+
+static_assert(WIRE_IMM_SHORT == DEV_IMM_SHORT && WIRE_IMM_UNITS_MAX == 0xffff &&
+		      WIRE_ALIGN == DEV_IMM_UNIT,
+	      "equal immediates of engine and device");
 
 /** Returns the closed bytes that the device has not accepted. */
 static inline uint64_t ring_tx_queued_len(const struct ring_tx *tx)

@@ -171,6 +171,24 @@ static const struct util_param util_param_table[] = {
 	  .help = "Remote memory access by the RDMA devices alone: 0: never; 1: to regions of "
 		  "domains with FI_MR_ALLOCATED; 2: to all regions, whose memory the application "
 		  "then keeps mapped" },
+	{ .name = "DCI_COUNT",
+	  .kind = UTIL_PARAM_INT,
+	  .offset = UTIL_PARAM_FIELD(dci_count),
+	  .def = 8,
+	  .min = 1,
+	  .max = 64,
+	  .unit = "number",
+	  .help = "Queue pairs by which a ConnectX adapter reaches the peers beyond RC_MAX; so "
+		  "many of them can be served at the same time" },
+	{ .name = "RC_MAX",
+	  .kind = UTIL_PARAM_INT,
+	  .offset = UTIL_PARAM_FIELD(rc_max),
+	  .def = 256,
+	  .min = 0,
+	  .max = 1000000,
+	  .unit = "number",
+	  .help = "Peers of a progress domain with a queue pair of their own (RC); ConnectX "
+		  "adapters reach the others by a few queue pairs that all share (DC)" },
 	{ .name = "REVOKE_TIMEOUT",
 	  .kind = UTIL_PARAM_INT,
 	  .offset = UTIL_PARAM_FIELD(revoke_timeout_ms),

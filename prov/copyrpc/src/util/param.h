@@ -44,6 +44,8 @@ struct util_params {
 	int revoke_timeout_ms;  /* REVOKE_TIMEOUT: wait of a close for peers with a lease */
 	int nic_rma;            /* NIC_RMA: regions that devices access: 0: none, 1: with
 				 * FI_MR_ALLOCATED, 2: all */
+	int dci_count;          /* DCI_COUNT: DC initiators of a device */
+	int rc_max;             /* RC_MAX: peers with an RC queue pair; the others by DC */
 	int single_copy;        /* SINGLE_COPY: 0: never process_vm_readv; 1: if the probe passes */
 	int link_rate; /* LINK_RATE: Mbit/s that datagrams are paced for; 0: the device's default */
 	int udp_plain; /* UDP_PLAIN: 1: no GSO, no GRO */

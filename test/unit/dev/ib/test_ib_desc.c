@@ -22,7 +22,7 @@ static const struct ib_desc sample = {
 
 /* Written by hand from the table in ib_desc.h. */
 static const uint8_t golden[IB_DESC_LEN] = {
-	0x63, 0x72, 0x69, 0x62, 1,    0,    5,    1,    /* magic, version, mtu, is_eth */
+	0x63, 0x72, 0x69, 0x62, 2,    0,    5,    1,    /* magic, version, mtu, is_eth */
 	0x56, 0x34, 0x12, 0,    0xef, 0xcd, 0xab, 0,    /* qpn, psn */
 	0x02, 0x01, 16,   0,    0,    0,    0,    0,    /* lid, rd_atomic, flags */
 	0,    0,    0,    0,    0,    0,    0,    0,    /* gid */
@@ -97,7 +97,12 @@ Test(ib_desc, illegal_fields_are_refused)
 	REFUSES(mtu, 0);
 	REFUSES(mtu, IBV_MTU_4096 + 1);
 	REFUSES(rd_atomic, 0);
-	REFUSES(flags, 1);
+	REFUSES(flags, 4);
+	REFUSES(flags, IB_DESC_DC); /* without a target */
+	REFUSES(flags, IB_DESC_DC_WANTED);
+	REFUSES(dctn, 1);
+	REFUSES(dc_id, 1);
+	REFUSES(dc_key, 1);
 	REFUSES(ring_len, 0);
 	REFUSES(ring_len, IB_RING_MIN / 2);
 	REFUSES(ring_len, IB_RING_MAX * 2);
@@ -108,6 +113,56 @@ Test(ib_desc, illegal_fields_are_refused)
 	REFUSES(word_addr, 0);
 	REFUSES(word_addr, sample.word_addr + 4);
 	REFUSES(word_addr, UINT64_MAX - 7);
+}
+
+/* Bytes 20 to 23 and 72 to 87, by hand from the table in ib_desc.h. */
+Test(ib_desc, a_target_of_dc_is_described)
+{
+	struct ib_desc d = sample, got;
+	struct dev_desc desc;
+
+	d.flags = IB_DESC_DC | IB_DESC_DC_WANTED;
+	d.qpn = 0;
+	d.dctn = 0x00a1b2c3;
+	d.dc_id = 0xfffe;
+	d.dc_key = 0x1122334455667788;
+	ib_desc_encode(&d, &desc);
+	cr_expect_arr_eq(desc.bytes + 20, ((uint8_t[]){ 3, 0, 0, 0 }), 4);
+	cr_expect_arr_eq(desc.bytes + 72,
+			 ((uint8_t[]){ 0xc3, 0xb2, 0xa1, 0, 0xfe, 0xff, 0, 0, 0x88, 0x77, 0x66,
+				       0x55, 0x44, 0x33, 0x22, 0x11 }),
+			 16);
+	cr_assert_eq(ib_desc_decode(&desc, &got), 0, "it needs no queue pair");
+	cr_expect_eq(got.dctn, d.dctn);
+	cr_expect_eq(got.dc_id, d.dc_id);
+	cr_expect_eq(got.dc_key, d.dc_key);
+}
+
+Test(ib_desc, an_illegal_target_of_dc_is_refused)
+{
+	struct ib_desc good = sample, bad;
+	struct dev_desc desc;
+
+	good.flags = IB_DESC_DC;
+	good.dctn = 1;
+	good.dc_id = 1;
+	ib_desc_encode(&good, &desc);
+	cr_expect_eq(decode(&desc), 0);
+	for (int i = 0; i < 5; i++) {
+		bad = good;
+		if (i == 0)
+			bad.dctn = 0;
+		else if (i == 1)
+			bad.dctn = 1 << 24;
+		else if (i == 2)
+			bad.dc_id = 0;
+		else if (i == 3)
+			bad.dc_id = IB_DC_ID_MAX + 1;
+		else
+			bad.qpn = 0; /* and it does not prefer DC */
+		ib_desc_encode(&bad, &desc);
+		cr_expect_eq(decode(&desc), -FI_EINVAL, "case %d", i);
+	}
 }
 
 Test(ib_desc, an_end_without_address_is_refused)
@@ -128,7 +183,7 @@ Test(ib_desc, an_end_without_address_is_refused)
 
 Test(ib_desc, a_bit_in_a_reserved_byte_is_refused)
 {
-	static const uint8_t reserved[] = { 19, 72, 80, 95 };
+	static const uint8_t reserved[] = { 19, 88, 95 };
 	struct dev_desc desc;
 
 	for (size_t i = 0; i < sizeof(reserved); i++) {
@@ -140,9 +195,9 @@ Test(ib_desc, a_bit_in_a_reserved_byte_is_refused)
 	desc.bytes[7] = 2;
 	cr_expect_eq(decode(&desc), -FI_EINVAL);
 	desc.bytes[7] = 1;
-	desc.bytes[4] = 2;
+	desc.bytes[4] = 3;
 	cr_expect_eq(decode(&desc), -FI_EINVAL, "version");
-	desc.bytes[4] = 1;
+	desc.bytes[4] = 2;
 	desc.bytes[0] ^= 1;
 	cr_expect_eq(decode(&desc), -FI_EINVAL, "magic");
 }

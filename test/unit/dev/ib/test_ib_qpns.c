@@ -42,6 +42,24 @@ Test(ib_qpns, numbers_at_every_edge_have_links_of_their_own)
 	cr_expect_eq(ib_qpns_get(&map, 1), &links[1]);
 }
 
+Test(ib_qpns, numbers_of_no_queue_pair_are_beside_those_of_queue_pairs)
+{
+	int links[3];
+	uint32_t at = 2;
+
+	cr_assert_eq(ib_qpns_set(&map, 1, &links[0]), 0);
+	cr_assert_eq(ib_qpns_set(&map, IB_QPNS_OWN | 1, &links[1]), 0);
+	cr_assert_eq(ib_qpns_set(&map, IB_QPNS_OWN | 0xffff, &links[2]), 0);
+	cr_expect_eq(ib_qpns_get(&map, 1), &links[0]);
+	cr_expect_eq(ib_qpns_get(&map, IB_QPNS_OWN | 1), &links[1]);
+	cr_expect_eq(ib_qpns_next(&map, &at), &links[1]);
+	cr_expect_eq(at, IB_QPNS_OWN | 1);
+	at++;
+	cr_expect_eq(ib_qpns_next(&map, &at), &links[2]);
+	at++;
+	cr_expect_null(ib_qpns_next(&map, &at));
+}
+
 Test(ib_qpns, clearing_an_unknown_number_is_harmless)
 {
 	int link;

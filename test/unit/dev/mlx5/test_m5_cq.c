@@ -168,3 +168,62 @@ Test(m5_cq, forget_removes_a_qp_from_all_cqes)
 	cr_expect_eq(of_nobody, 4);
 	cq_device_fini(&d);
 }
+
+/* Cleans queues of all fills, across the end, with CQEs of both sizes. */
+static void expect_clean(uint32_t cqe_len, uint32_t ci, uint32_t cnt, unsigned mask)
+{
+	const struct m5_cqe *cqe;
+	uint32_t i, of_77 = 0;
+
+	cq_device_init(&d, 8, cqe_len, ci);
+	for (i = 0; i < cnt; i++) {
+		bool gone = mask >> i & 1;
+
+		cq_device_write(&d, 0x10, gone ? 77 : 78, (uint16_t)i, i);
+		memset(cq_device_at(&d, ci + i) + 64 - cqe_len, (int)i, cqe_len - 64);
+		of_77 += gone;
+	}
+	cr_assert_eq(m5_cq_clean(&d.cq, 77), of_77);
+	cr_assert_eq(be32toh(d.record[0]), ci + of_77, "their room is free");
+	for (i = 0; i < cnt; i++) {
+		if (mask >> i & 1)
+			continue;
+		cqe = m5_cq_poll(&d.cq);
+		cr_assert_not_null(cqe);
+		cr_assert_eq(be32toh(cqe->imm), i, "order");
+		cr_assert_eq(m5_cqe_counter(cqe), i);
+		cr_assert(cqe_len == 64 || ((const uint8_t *)cqe)[-1] == i, "its first half");
+	}
+	cr_assert_null(m5_cq_poll(&d.cq));
+	cq_device_write(&d, 0x10, 78, 0, 99);
+	cqe = m5_cq_poll(&d.cq);
+	cr_assert_not_null(cqe, "what the device writes next is found");
+	cr_assert_eq(be32toh(cqe->imm), 99);
+	cq_device_fini(&d);
+}
+
+Test(m5_cq, clean_takes_a_qp_out_and_keeps_the_others_in_order)
+{
+	for (uint32_t ci = 4; ci < 13; ci += 4)
+		for (uint32_t cnt = 0; cnt <= 7; cnt++)
+			for (unsigned mask = 0; mask < 1u << cnt; mask++) {
+				expect_clean(64, ci, cnt, mask);
+				expect_clean(128, ci, cnt, mask);
+			}
+}
+
+Test(m5_cq, forget_id_removes_the_writes_of_one_link)
+{
+	const struct m5_cqe *cqe;
+	unsigned left = 0;
+
+	cq_device_init(&d, 8, 64, 6);
+	for (uint32_t i = 0; i < 8; i++)
+		cq_device_write(&d, 0x10, i < 6 ? 77 : 78, 0, (5 + i % 2) << 16 | i);
+	cr_expect_eq(m5_cq_forget_id(&d.cq, 77, 5), 3);
+	cr_expect_eq(m5_cq_forget_id(&d.cq, 77, 5), 0);
+	while ((cqe = m5_cq_poll(&d.cq)))
+		left += m5_cqe_qpn(cqe) == 77 || m5_cqe_qpn(cqe) == 78;
+	cr_expect_eq(left, 5);
+	cq_device_fini(&d);
+}

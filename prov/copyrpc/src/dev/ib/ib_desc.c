@@ -11,7 +11,7 @@
 #include "util/bits.h"
 #include "util/log.h"
 
-#define IB_DESC_VERSION 1u
+#define IB_DESC_VERSION 2u
 
 struct ib_desc_bytes {
 	uint32_t magic;
@@ -30,12 +30,15 @@ struct ib_desc_bytes {
 	uint64_t word_addr;
 	uint32_t ring_rkey;
 	uint32_t word_rkey;
-	uint8_t reserved[24];
+	uint32_t dctn;
+	uint32_t dc_id;
+	uint64_t dc_key;
+	uint8_t reserved[8];
 };
 
 static_assert(sizeof(struct ib_desc_bytes) == IB_DESC_LEN && IB_DESC_LEN <= DEV_DESC_MAX, "format");
 static_assert(offsetof(struct ib_desc_bytes, gid) == 24, "format");
-static_assert(offsetof(struct ib_desc_bytes, reserved) == 72, "format");
+static_assert(offsetof(struct ib_desc_bytes, dctn) == 72, "format");
 
 void ib_desc_encode(const struct ib_desc *d, struct dev_desc *desc)
 {
@@ -54,6 +57,9 @@ void ib_desc_encode(const struct ib_desc *d, struct dev_desc *desc)
 		.word_addr = htole64(d->word_addr),
 		.ring_rkey = htole32(d->ring_rkey),
 		.word_rkey = htole32(d->word_rkey),
+		.dctn = htole32(d->dctn),
+		.dc_id = htole32(d->dc_id),
+		.dc_key = htole64(d->dc_key),
 	};
 
 	memcpy(b.gid, d->gid.raw, sizeof(b.gid));
@@ -76,18 +82,28 @@ static bool ib_desc_is_range(uint64_t addr, uint64_t len)
 	return addr && addr + len > addr;
 }
 
+static bool ib_desc_is_dc_legal(const struct ib_desc *d)
+{
+	if (d->flags & IB_DESC_DC)
+		return d->dctn && d->dctn <= IB_QPN_MAX && d->dc_id && d->dc_id <= IB_DC_ID_MAX;
+	return !(d->flags & IB_DESC_DC_WANTED) && !d->dctn && !d->dc_id && !d->dc_key;
+}
+
 static const char *ib_desc_fault(const struct ib_desc_bytes *b, const struct ib_desc *d)
 {
 	if (le32toh(b->magic) != IB_DESC_MAGIC)
 		return "not a description of an RDMA link";
 	if (le16toh(b->version) != IB_DESC_VERSION)
 		return "another version: use the same copyrpc in all processes";
-	if (d->flags || b->pad || b->is_eth > 1 ||
+	if (d->flags & ~(uint32_t)(IB_DESC_DC | IB_DESC_DC_WANTED) || b->pad || b->is_eth > 1 ||
 	    !ib_desc_is_zero(b->reserved, sizeof(b->reserved)))
 		return "unknown flags";
 	if (d->mtu < IBV_MTU_256 || d->mtu > IBV_MTU_4096 || !d->rd_atomic)
 		return "illegal MTU or number of reads";
-	if (!d->qpn || d->qpn > IB_QPN_MAX || d->psn > IB_QPN_MAX)
+	if (!ib_desc_is_dc_legal(d))
+		return "illegal DC target";
+	if ((!d->qpn && !(d->flags & IB_DESC_DC_WANTED)) || d->qpn > IB_QPN_MAX ||
+	    d->psn > IB_QPN_MAX)
 		return "illegal QP or packet number";
 	if (ib_desc_is_zero(d->gid.raw, sizeof(d->gid.raw)) && (d->is_eth || !d->lid))
 		return "no address";
@@ -114,6 +130,9 @@ static void ib_desc_load(const struct ib_desc_bytes *b, struct ib_desc *d)
 		.word_addr = le64toh(b->word_addr),
 		.ring_rkey = le32toh(b->ring_rkey),
 		.word_rkey = le32toh(b->word_rkey),
+		.dctn = le32toh(b->dctn),
+		.dc_id = le32toh(b->dc_id),
+		.dc_key = le64toh(b->dc_key),
 	};
 	memcpy(d->gid.raw, b->gid, sizeof(b->gid));
 }

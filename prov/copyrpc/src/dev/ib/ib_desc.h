@@ -11,7 +11,10 @@
  *   8 qpn u32      12 psn u32      16 lid u16     18 rd_atomic u8  19 0 u8    20 flags u32
  *  24 gid 16 bytes, as on the wire
  *  40 ring_addr u64  48 ring_len u64  56 word_addr u64  64 ring_rkey u32  68 word_rkey u32
- *  72 0, 24 bytes
+ *  72 dctn u32    76 dc_id u32    80 dc_key u64    88 0, 8 bytes
+ *
+ * An end with a DC target sets IB_DESC_DC and the fields from 72 on. A link of two such ends goes
+ * over DC if one of them, or both, set IB_DESC_DC_WANTED. Such an end may have no queue pair.
  *
  * Tests: test/unit/dev/ib/test_ib_desc.c and test/fuzz/fuzz_ib_desc.c.
  */
@@ -29,11 +32,18 @@
 #define IB_RING_MAX   (1ull << 30)
 #define IB_QPN_MAX    0xffffffu
 #define IB_DESC_MAGIC 0x62697263u /* "crib" */
+#define IB_DC_ID_MAX  0xffffu
+
+/** Flags of a description. */
+enum ib_desc_flag {
+	IB_DESC_DC = 1 << 0,        /* there is a DC target */
+	IB_DESC_DC_WANTED = 1 << 1, /* uses it if the peer has one, too; qpn may be 0 */
+};
 
 struct ib_desc {
 	uint32_t qpn;
 	uint32_t psn;   /* first packet that this end sends */
-	uint32_t flags; /* none defined: 0 */
+	uint32_t flags; /* enum ib_desc_flag */
 	uint16_t lid;
 	uint8_t mtu;       /* enum ibv_mtu */
 	uint8_t rd_atomic; /* READs that this end serves at a time, 1 or more */
@@ -44,6 +54,10 @@ struct ib_desc {
 	uint64_t word_addr; /* consumer word that the peer reads */
 	uint32_t ring_rkey;
 	uint32_t word_rkey;
+	/* IB_DESC_DC; else 0. */
+	uint32_t dctn;   /* number of the target */
+	uint32_t dc_id;  /* names this link in the peer's immediates: 1 to IB_DC_ID_MAX */
+	uint64_t dc_key; /* access key of the target */
 };
 
 /** Encodes into desc, without descriptors. */

@@ -4,9 +4,9 @@
 
 #include <rdma/fi_errno.h>
 
-#include "dev/ib/ib_desc.h"
 #include "dev/ib/ib_qp.h"
 #include "util/bits.h"
+#include "util/log.h"
 
 int ib_link_make_memory(struct ib_link *link, struct ib_dev *dev, uint64_t rx_len)
 {
@@ -44,11 +44,14 @@ int ib_link_describe(struct dev_link *base, struct dev_desc *desc)
 {
 	struct ib_link *link = (struct ib_link *)base;
 
-	ib_qp_describe(link->qp, link->dev, link->psn, &link->rx, &link->word, desc);
+	struct ib_desc d;
+
+	ib_qp_describe(link->qp, link->dev, link->psn, &link->rx, &link->word, &d);
+	ib_desc_encode(&d, desc);
 	return 0;
 }
 
-static int ib_link_make_tx(struct ib_link *link, const struct ib_desc *peer)
+int ib_link_make_tx(struct ib_link *link, const struct ib_desc *peer)
 {
 	int ret = ib_mem_init(&link->tx, link->dev, IB_LINK_PAGE + peer->ring_len,
 			      IBV_ACCESS_LOCAL_WRITE | link->dev->relaxed);
@@ -66,20 +69,26 @@ static int ib_link_make_tx(struct ib_link *link, const struct ib_desc *peer)
 	return 0;
 }
 
-int ib_link_connect(struct ib_link *link, const struct dev_desc *desc, pthread_mutex_t *lock,
+int ib_link_connect(struct ib_link *link, const struct ib_desc *peer, pthread_mutex_t *lock,
 		    struct util_list *waiting)
 {
-	struct ib_desc peer;
-	int ret = ib_desc_decode(desc, &peer);
+	int ret;
 
-	if (!ret)
-		ret = ib_link_make_tx(link, &peer);
+	if (!peer->qpn) {
+		UTIL_WARN(EP_CTRL,
+			  "%s: the peer connects by DC only, which this end does not "
+			  "have: set FI_COPYRPC_RC_MAX of the peer above 0\n",
+			  ib_dev_name(link->dev));
+		return -FI_EOPNOTSUPP;
+	}
+	ret = ib_link_make_tx(link, peer);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(lock);
+	util_list_remove(&link->cold);
 	util_list_push_back(waiting, &link->cold); /* the peer may write from here on */
 	pthread_mutex_unlock(lock);
-	ret = ib_qp_connect(link->qp, link->dev, link->psn, &peer, &link->reads_max);
+	ret = ib_qp_connect(link->qp, link->dev, link->psn, peer, &link->reads_max);
 	if (!ret && link->reads_max)
 		link->base.caps = DEV_CAP_GET | DEV_CAP_PUT;
 	return ret;

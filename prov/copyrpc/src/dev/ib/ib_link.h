@@ -16,6 +16,7 @@
 #include <stddef.h>
 
 #include "dev/dev.h"
+#include "dev/ib/ib_desc.h"
 #include "dev/ib/ib_dev.h"
 #include "dev/ib/ib_early.h"
 #include "dev/ib/ib_mem.h"
@@ -65,11 +66,13 @@ int ib_link_init_qp(struct ib_link *link, struct ibv_qp *qp);
 
 /** Implements dev_link_ops.describe. */
 int ib_link_describe(struct dev_link *base, struct dev_desc *desc);
+/** Makes the send ring, and keeps the peer's addresses. Returns 0 or an error. */
+int ib_link_make_tx(struct ib_link *link, const struct ib_desc *peer);
 /**
  * Makes the send ring, puts the link into `waiting`, whose links keep arrivals, and connects the
  * queue pair. After an error the link can only be closed.
  */
-int ib_link_connect(struct ib_link *link, const struct dev_desc *peer, pthread_mutex_t *lock,
+int ib_link_connect(struct ib_link *link, const struct ib_desc *peer, pthread_mutex_t *lock,
 		    struct util_list *waiting);
 /** Returns the waiting link with this queue pair number, or NULL. Called under the lock. */
 struct ib_link *ib_link_find(struct util_list *waiting, uint32_t qpn);

@@ -11,10 +11,6 @@
 #include "util/log.h"
 #include "util/param.h"
 
-#define IB_RNR_FOREVER 7  /* rnr_retry */
-#define IB_RNR_TIMER   12 /* 0.64 ms between retries after RNR */
-#define IB_HOP_LIMIT   64
-
 uint8_t ib_qp_timeout(unsigned ms)
 {
 	uint64_t limit_ns = (uint64_t)ms * 1000000;
@@ -35,7 +31,7 @@ uint32_t ib_qp_psn(void)
 	return psn & IB_QPN_MAX;
 }
 
-static int ib_qp_fail(const struct ib_dev *dev, const char *state, int err)
+int ib_qp_fail(const struct ib_dev *dev, const char *state, int err)
 {
 	UTIL_WARN(EP_CTRL, "%s: a queue pair cannot enter %s: %s%s\n", dev->name, state,
 		  strerror(err),
@@ -65,8 +61,7 @@ int ib_qp_init(struct ibv_qp *qp, const struct ib_dev *dev)
 	return err ? ib_qp_fail(dev, "INIT", err) : 0;
 }
 
-/* Returns true if packets need a GRH: always on Ethernet, else only to another subnet. */
-static bool ib_qp_is_global(const struct ib_dev *dev, const struct ib_desc *peer)
+bool ib_qp_is_global(const struct ib_dev *dev, const struct ib_desc *peer)
 {
 	return dev->is_eth || (peer->gid.global.subnet_prefix &&
 			       peer->gid.global.subnet_prefix != dev->gid.global.subnet_prefix);
@@ -120,18 +115,24 @@ static int ib_qp_to_rts(struct ibv_qp *qp, const struct ib_dev *dev, uint32_t ow
 	return err ? ib_qp_fail(dev, "RTS", err) : 0;
 }
 
+int ib_qp_check_layer(const struct ib_dev *dev, const struct ib_desc *peer)
+{
+	if (peer->is_eth == dev->is_eth)
+		return 0;
+	UTIL_WARN(EP_CTRL,
+		  "%s is on %s, the peer's device is not: choose devices that reach each other "
+		  "with FI_COPYRPC_DEVICE\n",
+		  dev->name, dev->is_eth ? "Ethernet" : "InfiniBand");
+	return -FI_EHOSTUNREACH;
+}
+
 int ib_qp_connect(struct ibv_qp *qp, const struct ib_dev *dev, uint32_t own_psn,
 		  const struct ib_desc *peer, uint8_t *rd_atomic)
 {
-	int ret;
+	int ret = ib_qp_check_layer(dev, peer);
 
-	if (peer->is_eth != dev->is_eth) {
-		UTIL_WARN(EP_CTRL,
-			  "%s is on %s, the peer's device is not: choose devices that reach "
-			  "each other with FI_COPYRPC_DEVICE\n",
-			  dev->name, dev->is_eth ? "Ethernet" : "InfiniBand");
-		return -FI_EHOSTUNREACH;
-	}
+	if (ret)
+		return ret;
 	*rd_atomic = peer->rd_atomic < dev->rd_atomic ? peer->rd_atomic : dev->rd_atomic;
 	ret = ib_qp_to_rtr(qp, dev, peer);
 	return ret ? ret : ib_qp_to_rts(qp, dev, own_psn, *rd_atomic);
@@ -148,10 +149,10 @@ void ib_qp_stop(struct ibv_qp *qp)
 }
 
 void ib_qp_describe(const struct ibv_qp *qp, const struct ib_dev *dev, uint32_t psn,
-		    const struct ib_mem *ring, const struct ib_mem *word, struct dev_desc *desc)
+		    const struct ib_mem *ring, const struct ib_mem *word, struct ib_desc *desc)
 {
-	struct ib_desc d = {
-		.qpn = qp->qp_num,
+	*desc = (struct ib_desc){
+		.qpn = qp ? qp->qp_num : 0,
 		.psn = psn,
 		.lid = dev->port_attr.lid,
 		.mtu = (uint8_t)dev->port_attr.active_mtu,
@@ -164,6 +165,4 @@ void ib_qp_describe(const struct ibv_qp *qp, const struct ib_dev *dev, uint32_t 
 		.word_addr = (uintptr_t)word->addr,
 		.word_rkey = word->mr->rkey,
 	};
-
-	ib_desc_encode(&d, desc);
 }

@@ -16,7 +16,10 @@
 #include "dev/ib/ib_dev.h"
 #include "dev/ib/ib_mem.h"
 
-#define IB_RETRIES     6u  /* 7, the maximum, means for ever on soft-RoCE */
+#define IB_RETRIES     6u /* 7, the maximum, means for ever on soft-RoCE */
+#define IB_RNR_FOREVER 7  /* rnr_retry */
+#define IB_RNR_TIMER   12 /* 0.64 ms between retries after RNR */
+#define IB_HOP_LIMIT   64
 #define IB_TIMEOUT_MAX 18u /* 1.07 s */
 
 /** Returns the timeout exponent for a peer that may be silent for `ms`: 1 to IB_TIMEOUT_MAX. */
@@ -32,14 +35,26 @@ int ib_qp_init(struct ibv_qp *qp, const struct ib_dev *dev);
 int ib_qp_connect(struct ibv_qp *qp, const struct ib_dev *dev, uint32_t own_psn,
 		  const struct ib_desc *peer, uint8_t *rd_atomic);
 
+/** Logs that a queue pair cannot enter `state`. Returns the error for errno's value `err`. */
+int ib_qp_fail(const struct ib_dev *dev, const char *state, int err);
+
 /** Moves any state -> ERR: the device executes no posted work any more. */
 void ib_qp_stop(struct ibv_qp *qp);
 
 /** Returns a random packet number. */
 uint32_t ib_qp_psn(void);
 
-/** Describes a link's end: queue pair, ring that the peer writes, word that the peer reads. */
+/**
+ * Describes a link's end: queue pair (NULL: none), ring that the peer writes, word that the peer
+ * reads.
+ */
 void ib_qp_describe(const struct ibv_qp *qp, const struct ib_dev *dev, uint32_t psn,
-		    const struct ib_mem *ring, const struct ib_mem *word, struct dev_desc *desc);
+		    const struct ib_mem *ring, const struct ib_mem *word, struct ib_desc *desc);
+
+/** Returns true if packets to `peer` need a GRH: always on Ethernet, else to another subnet. */
+bool ib_qp_is_global(const struct ib_dev *dev, const struct ib_desc *peer);
+
+/** Returns 0, or -FI_EHOSTUNREACH with a log line if the two ports are of different kinds. */
+int ib_qp_check_layer(const struct ib_dev *dev, const struct ib_desc *peer);
 
 #endif

@@ -14,7 +14,7 @@ void ib_qpns_init(struct ib_qpns *map)
 
 void ib_qpns_fini(struct ib_qpns *map)
 {
-	for (uint32_t i = 0; i < IB_QPNS_LEAF; i++)
+	for (uint32_t i = 0; i < IB_QPNS_LEAVES; i++)
 		free(map->leaf[i]);
 	ib_qpns_init(map);
 }
@@ -23,7 +23,7 @@ int ib_qpns_set(struct ib_qpns *map, uint32_t qpn, void *link)
 {
 	void ***leaf = &map->leaf[qpn / IB_QPNS_LEAF];
 
-	assert(qpn / IB_QPNS_LEAF < IB_QPNS_LEAF);
+	assert(qpn / IB_QPNS_LEAF < IB_QPNS_LEAVES);
 	if (!*leaf)
 		*leaf = calloc(IB_QPNS_LEAF, sizeof(**leaf));
 	if (!*leaf)
@@ -42,7 +42,7 @@ void *ib_qpns_next(const struct ib_qpns *map, uint32_t *qpn)
 {
 	uint32_t at = *qpn;
 
-	while (at < IB_QPNS_LEAF * IB_QPNS_LEAF) {
+	while (at < IB_QPNS_LEAVES * IB_QPNS_LEAF) {
 		void *link = ib_qpns_get(map, at);
 
 		if (link) {

@@ -13,44 +13,92 @@
  */
 #include <string.h>
 
-#include "dev/mlx5/m5_link.h"
+#include "dev/mlx5/m5_dlink.h"
 #include "util/copy.h"
 #include "util/log.h"
 
 #define M5_BULK_PIECES 16u
 
+/** Send queue that a transfer is posted to: the link's own, or that of a DC initiator. */
+struct m5_bulk_queue {
+	struct m5_sq *sq;
+	struct m5_sparse *users;
+	const struct m5_av *av; /* NULL: the link's own */
+	struct m5_dci *dci;
+};
+
+/** Returns false if there is none now: the link is dead, or waits for an initiator. */
+static bool m5_bulk_find(struct m5_link *link, struct m5_bulk_queue *q)
+{
+	struct m5_dci *dci;
+
+	*q = (struct m5_bulk_queue){ .sq = &link->sq, .users = &link->users };
+	if (link->ib.dead || !link->dc.is_on)
+		return !link->ib.dead;
+	dci = m5_dcis_take(&link->dev->dc.pool, &link->dc.pool);
+	if (dci)
+		*q = (struct m5_bulk_queue){ &dci->sq, &dci->users, &link->dc.av, dci };
+	return dci;
+}
+
+static void m5_bulk_begin(struct m5_wqe *wqe, const struct m5_bulk_queue *q, uint16_t bb,
+			  uint64_t addr, uint32_t rkey)
+{
+	m5_wqe_begin(wqe, m5_sq_reserve(q->sq, bb));
+	if (q->av)
+		m5_wqe_av(wqe, q->av);
+	m5_wqe_raddr(wqe, addr, rkey);
+}
+
+/** Ends the WQE, requests a CQE if one is due for its room, and stores its user word. */
+static void m5_bulk_end(struct m5_wqe *wqe, const struct m5_bulk_queue *q, enum m5_opcode opcode,
+			uint8_t flags, uint64_t user)
+{
+	uint16_t bb = (uint16_t)M5_WQE_BLOCKS((size_t)(wqe->end - (uint8_t *)wqe->ctrl));
+
+	flags |= m5_sq_signal(q->sq, bb);
+	m5_wqe_end(wqe, q->sq->pi, opcode, q->sq->qpn, flags, 0);
+	if (flags & M5_CTRL_SIGNAL)
+		m5_sparse_put(q->users, q->sq->pi, user);
+	m5_sq_commit(q->sq, bb, flags);
+}
+
+/** Rings the doorbell, unless more follows on a queue of the link's own. */
+static void m5_bulk_ring(struct m5_link *link, const struct m5_bulk_queue *q, unsigned flags)
+{
+	if (q->dci) {
+		m5_sq_ring(q->sq);
+		m5_dcis_posted(&link->dev->dc.pool, q->dci);
+	} else if (!(flags & DEV_GET_MORE)) {
+		m5_link_ring(link);
+	}
+}
+
 /** Builds one WQE for `len` bytes of iov from `skip` on. The caller checked the room. */
-static void m5_bulk_post(struct m5_link *link, enum m5_opcode opcode, const struct dev_get *get,
-			 size_t skip, size_t len, uint8_t flags)
+static void m5_bulk_post(const struct m5_bulk_queue *q, enum m5_opcode opcode,
+			 const struct dev_get *get, size_t skip, size_t len, uint8_t flags)
 {
 	struct iovec part[DEV_GET_IOV_MAX];
 	size_t i, k = 0, cnt, before = 0;
 	struct m5_wqe wqe;
-	uint16_t bb;
 
 	cnt = util_iov_slice(part, DEV_GET_IOV_MAX, get->iov, get->iov_cnt, skip, len);
 	/* Finds the entry of iov in which the slice begins, to use its keys. */
 	while (before + get->iov[k].iov_len <= skip)
 		before += get->iov[k++].iov_len;
-	m5_wqe_begin(&wqe, m5_sq_reserve(&link->sq, 2));
-	m5_wqe_raddr(&wqe, get->remote_addr + skip, (uint32_t)get->remote_key);
+	m5_bulk_begin(&wqe, q, q->av ? 3 : 2, get->remote_addr + skip, (uint32_t)get->remote_key);
 	for (i = 0; i < cnt; i++, k++) {
 		while (!get->iov[k].iov_len)
 			k++;
 		m5_wqe_data(&wqe, (uintptr_t)part[i].iov_base, (uint32_t)part[i].iov_len,
 			    ((const struct ib_user *)get->mem[k])->mr->lkey);
 	}
-	bb = (uint16_t)M5_WQE_BLOCKS((size_t)(wqe.end - (uint8_t *)wqe.ctrl));
-	flags |= m5_sq_signal(&link->sq, bb);
-	m5_wqe_end(&wqe, link->sq.pi, opcode, link->sq.qpn, flags, 0);
-	m5_link_commit(link, bb, flags, M5_USER_NONE);
+	m5_bulk_end(&wqe, q, opcode, flags, M5_USER_NONE);
 }
 
 /** Builds one WRITE with the bytes of all buffers in it. */
-static void m5_bulk_post_inline(struct m5_link *link, const struct dev_get *get)
+static void m5_bulk_post_inline(const struct m5_bulk_queue *q, const struct dev_get *get)
 {
-	uint16_t bb = (uint16_t)M5_WQE_BLOCKS(36 + get->len);
-	uint8_t flags = get->flags & DEV_GET_PLACED ? m5_sq_signal(&link->sq, bb) : M5_CTRL_SIGNAL;
 	uint8_t bytes[M5_INLINE_MAX];
 	const void *src = get->iov[0].iov_base;
 	struct m5_wqe wqe;
@@ -59,15 +107,15 @@ static void m5_bulk_post_inline(struct m5_link *link, const struct dev_get *get)
 		util_iov_gather(bytes, get->iov, get->iov_cnt, 0, get->len);
 		src = bytes;
 	}
-	m5_wqe_begin(&wqe, m5_sq_reserve(&link->sq, bb));
-	m5_wqe_raddr(&wqe, get->remote_addr, (uint32_t)get->remote_key);
+	m5_bulk_begin(&wqe, q, (uint16_t)M5_WQE_BLOCKS(36 + get->len), get->remote_addr,
+		      (uint32_t)get->remote_key);
 	m5_wqe_inline(&wqe, src, (uint32_t)get->len);
-	m5_wqe_end(&wqe, link->sq.pi, M5_OP_WRITE, link->sq.qpn, flags, 0);
-	m5_link_commit(link, bb, flags, M5_USER_NONE);
+	m5_bulk_end(&wqe, q, M5_OP_WRITE, get->flags & DEV_GET_PLACED ? 0 : M5_CTRL_SIGNAL,
+		    M5_USER_NONE);
 }
 
-static void m5_bulk_post_pieces(struct m5_link *link, enum m5_opcode opcode,
-				const struct dev_get *get)
+static void m5_bulk_post_pieces(const struct m5_link *link, const struct m5_bulk_queue *q,
+				enum m5_opcode opcode, const struct dev_get *get)
 {
 	uint8_t end = get->flags & DEV_GET_PLACED ? 0 : M5_CTRL_SIGNAL;
 	size_t skip, len;
@@ -76,63 +124,69 @@ static void m5_bulk_post_pieces(struct m5_link *link, enum m5_opcode opcode,
 		bool last = get->len - skip <= link->max_piece;
 
 		len = last ? get->len - skip : link->max_piece;
-		m5_bulk_post(link, opcode, get, skip, len, last ? end : 0);
+		m5_bulk_post(q, opcode, get, skip, len, last ? end : 0);
 	}
 }
 
 /** Builds a READ of the consumer word into `to`. The caller checked the room. */
-static void m5_bulk_post_word(struct m5_link *link, const uint64_t *to, uint64_t user)
+static void m5_bulk_post_word(const struct m5_link *link, const struct m5_bulk_queue *q,
+			      const uint64_t *to, uint64_t user)
 {
 	struct m5_wqe wqe;
 
-	m5_wqe_begin(&wqe, m5_sq_reserve(&link->sq, 1));
-	m5_wqe_raddr(&wqe, link->ib.peer_word, link->ib.peer_word_rkey);
+	m5_bulk_begin(&wqe, q, q->av ? 2 : 1, link->ib.peer_word, link->ib.peer_word_rkey);
 	m5_wqe_data(&wqe, (uintptr_t)to, sizeof(uint64_t), link->ib.tx_lkey);
-	m5_wqe_end(&wqe, link->sq.pi, M5_OP_READ, link->sq.qpn, M5_CTRL_SIGNAL, 0);
-	m5_link_commit(link, 1, M5_CTRL_SIGNAL, user);
+	m5_bulk_end(&wqe, q, M5_OP_READ, M5_CTRL_SIGNAL, user);
 }
 
 /**
- * Two blocks hold four gather entries, four a full inline WQE. One WQE may need the tail of the
- * ring in addition.
+ * Two blocks hold four gather entries, three do so behind an address vector, four hold a full
+ * inline WQE. One WQE may need the tail of the ring in addition.
  */
-static bool m5_bulk_has_room(const struct m5_link *link, const struct dev_get *get, size_t pieces)
+static bool m5_bulk_has_room(const struct m5_bulk_queue *q, const struct dev_get *get,
+			     size_t pieces)
 {
-	size_t blocks = get->flags & DEV_GET_INLINE ? 7 : 2 * pieces + 1;
+	size_t each = q->av ? 3 : 2;
+	size_t blocks = get->flags & DEV_GET_INLINE ? 7 : each * pieces + each - 1;
 
 	if (get->flags & DEV_GET_PLACED)
 		blocks++;
-	return m5_sq_in_flight(&link->sq) + blocks <= (size_t)link->sq.mask + 1;
+	return m5_sq_in_flight(q->sq) + blocks <= (size_t)q->sq->mask + 1;
+}
+
+static void m5_bulk_build(struct m5_link *link, const struct m5_bulk_queue *q,
+			  enum m5_opcode opcode, struct dev_get *get)
+{
+	if (get->flags & DEV_GET_INLINE)
+		m5_bulk_post_inline(q, get);
+	else
+		m5_bulk_post_pieces(link, q, opcode, get);
+	if (get->flags & DEV_GET_PLACED)
+		m5_bulk_post_word(link, q, m5_link_sink(link), (uintptr_t)get);
+	else
+		m5_sparse_put(q->users, q->sq->last, (uintptr_t)get);
 }
 
 static int m5_bulk_start(struct m5_link *link, enum m5_opcode opcode, struct dev_get *get)
 {
 	size_t pieces = (get->len + link->max_piece - 1) / link->max_piece;
 	bool reads = opcode == M5_OP_READ || (get->flags & DEV_GET_PLACED);
+	struct m5_bulk_queue q;
 
 	if (pieces > M5_BULK_PIECES || get->iov_cnt > DEV_GET_IOV_MAX)
 		return -FI_EMSGSIZE;
 	if (link->run.is_open)
 		m5_link_end_run(link);
-	if (link->ib.dead || !m5_bulk_has_room(link, get, pieces))
-		return -FI_EAGAIN;
-	if (reads && link->ib.reads_out == link->ib.reads_max)
+	if ((reads && link->ib.reads_out == link->ib.reads_max) || !m5_bulk_find(link, &q) ||
+	    !m5_bulk_has_room(&q, get, pieces))
 		return -FI_EAGAIN;
 	if (!pieces) {
 		get->status = 0;
 		return 1;
 	}
-	if (get->flags & DEV_GET_INLINE)
-		m5_bulk_post_inline(link, get);
-	else
-		m5_bulk_post_pieces(link, opcode, get);
-	if (get->flags & DEV_GET_PLACED)
-		m5_bulk_post_word(link, m5_link_sink(link), (uintptr_t)get);
-	else
-		m5_sparse_put(&link->users, link->sq.last, (uintptr_t)get);
+	m5_bulk_build(link, &q, opcode, get);
 	link->ib.reads_out += reads;
-	if (!(get->flags & DEV_GET_MORE))
-		m5_link_ring(link);
+	m5_bulk_ring(link, &q, get->flags);
 	return 0;
 }
 
@@ -143,6 +197,8 @@ int m5_link_get(struct dev_link *base, struct dev_get *get)
 
 int m5_link_put(struct dev_link *base, struct dev_get *get)
 {
+	if (((struct m5_link *)base)->dc.is_on)
+		return -FI_ENOSYS;
 	return m5_bulk_start((struct m5_link *)base, M5_OP_WRITE, get);
 }
 
@@ -157,13 +213,14 @@ void m5_link_kick(struct dev_link *base)
 int m5_link_read_consumer(struct dev_link *base, uint64_t *value)
 {
 	struct m5_link *link = (struct m5_link *)base;
+	struct m5_bulk_queue q;
 
-	if (link->ib.dead || link->ib.reading || !m5_sq_has_room(&link->sq, 1))
+	if (link->ib.reading || !m5_bulk_find(link, &q) || !m5_sq_has_room(q.sq, q.av ? 2 : 1))
 		return -FI_EAGAIN;
 	if (link->run.is_open)
 		m5_link_end_run(link);
-	m5_bulk_post_word(link, m5_link_landing(link), M5_USER_WORD);
+	m5_bulk_post_word(link, &q, m5_link_landing(link), M5_USER_WORD);
 	link->ib.reading = true;
-	m5_link_ring(link);
+	m5_bulk_ring(link, &q, 0);
 	return 0;
 }

@@ -145,4 +145,16 @@ static inline void m5_cq_event(struct m5_cq *cq)
  */
 uint32_t m5_cq_forget(struct m5_cq *cq, uint32_t qpn);
 
+/**
+ * Takes the QP's CQEs out of those already written, and publishes their room: a QP that was reset
+ * may post again before they would have been polled. Returns their number.
+ */
+uint32_t m5_cq_clean(struct m5_cq *cq, uint32_t qpn);
+
+/**
+ * Removes the link id of DC (m5_imm.h) from CQEs of the target `dctn` already written. Returns
+ * their number.
+ */
+uint32_t m5_cq_forget_id(struct m5_cq *cq, uint32_t dctn, uint32_t id);
+
 #endif

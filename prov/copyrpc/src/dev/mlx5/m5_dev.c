@@ -65,6 +65,7 @@ static int m5_dev_make_srq(struct m5_dev *dev)
 
 static void m5_dev_unmake(struct m5_dev *dev)
 {
+	m5_dct_close(dev);
 	if (dev->srq_obj)
 		ibv_destroy_srq(dev->srq_obj);
 	if (dev->rx_obj)
@@ -109,6 +110,7 @@ int m5_dev_open(struct dev **out)
 		m5_dev_unmake(dev);
 		return ret;
 	}
+	m5_dct_open(dev);
 	*out = (struct dev *)dev;
 	return 0;
 }

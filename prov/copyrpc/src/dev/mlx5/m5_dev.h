@@ -29,6 +29,7 @@
 #include "dev/ib/ib_dev.h"
 #include "dev/ib/ib_qpns.h"
 #include "dev/mlx5/m5_cq.h"
+#include "dev/mlx5/m5_dct.h"
 #include "dev/mlx5/m5_srq.h"
 #include "dev/mlx5/m5_uar.h"
 #include "util/list.h"
@@ -37,7 +38,7 @@
 struct m5_tune {
 	uint32_t srq;       /* receive WQEs for all links; the queue has one more place */
 	uint32_t cq;        /* of the receive CQ, at least srq + 1, and of a send CQ */
-	uint32_t sq_blocks; /* per link */
+	uint32_t sq_blocks; /* per link, and per DC initiator */
 };
 
 extern struct m5_tune m5_tune;
@@ -76,6 +77,7 @@ struct m5_dev {
 	struct util_list uds; /* ib_ud.in_dev */
 	struct ib_qpns qpns;  /* attached links */
 	uint64_t stray_cnt;   /* CQEs of QPs that no longer exist: dropped */
+	struct m5_dc dc;
 
 	/* Rarely used. */
 	struct ib_dev ib;
@@ -84,7 +86,8 @@ struct m5_dev {
 	struct ibv_srq *srq_obj;
 
 	pthread_mutex_t lock;
-	struct util_list waiting; /* connected, not attached: ib_link.cold */
+	struct util_list waiting; /* known to the peer, not attached: ib_link.cold */
+	uint32_t rc_cnt;          /* links with a queue pair */
 	/* closed before attach, to be freed by the polling thread: ib_link.cold */
 	struct util_list to_free;
 	struct util_list scqs;
@@ -110,6 +113,13 @@ void m5_reg_put(struct m5_dev *dev, struct m5_uar *uar);
  */
 int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv_comp_channel *chan,
 		   struct ibv_cq **obj, struct m5_cq *cq);
+
+/**
+ * Fills *sq and makes *users for the send queue of a QP: at most `blocks`. Called under the lock.
+ * Returns 0 or an error.
+ */
+int m5_dev_take_sq(struct m5_dev *dev, struct ibv_qp *qp, uint32_t blocks, struct m5_sq *sq,
+		   struct m5_sparse *users);
 
 /** Handles asynchronous events of the device: puts the links that they end into `early`. */
 void m5_dev_event_cold(struct m5_dev *dev);

@@ -22,6 +22,7 @@ static void m5_dv_load(void)
 	*(void **)&m5_dv.init_obj = dlvsym(lib, "mlx5dv_init_obj", "MLX5_1.2");
 	if (!m5_dv.init_obj)
 		*(void **)&m5_dv.init_obj = dlsym(lib, "mlx5dv_init_obj");
+	*(void **)&m5_dv.create_qp = dlsym(lib, "mlx5dv_create_qp");
 	m5_dv_is_there = m5_dv.is_supported && m5_dv.init_obj;
 	if (!m5_dv_is_there)
 		UTIL_INFO(FABRIC, "no direct verbs: libmlx5.so.1 is too old\n");

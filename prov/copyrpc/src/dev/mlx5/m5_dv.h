@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * libmlx5, loaded when a device is looked for. Gives the two functions that direct verbs need.
+ * libmlx5, loaded when a device is looked for. Gives the functions that direct verbs need.
  *
  * The library is not linked, so the provider also loads on machines without it.
  */
@@ -13,6 +13,9 @@
 struct m5_dv {
 	bool (*is_supported)(struct ibv_device *device);
 	int (*init_obj)(struct mlx5dv_obj *obj, uint64_t type);
+	/* NULL: the library is too old for DC. */
+	struct ibv_qp *(*create_qp)(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+				    struct mlx5dv_qp_init_attr *dv);
 };
 
 /** Returns the functions, or NULL if libmlx5 is missing or too old. Loads only once. */

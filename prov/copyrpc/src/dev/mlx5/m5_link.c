@@ -13,44 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dev/mlx5/m5_dv.h"
+#include "dev/ib/ib_qp.h"
+#include "dev/mlx5/m5_dlink.h"
 #include "dev/mlx5/m5_poll.h"
 #include "util/log.h"
+#include "util/param.h"
 
 const struct dev_link_ops m5_link_ops = M5_LINK_OPS_INIT;
 
 #define M5_BLOCKS_PER_WR 4u /* upper limit of the library's count */
 
 /* Called under the device's lock: registers and send CQs are shared. */
-static int m5_link_take_sq(struct m5_link *link)
-{
-	struct mlx5dv_qp dv = { 0 };
-	struct mlx5dv_obj objs = { .qp = { .in = link->ib.qp, .out = &dv } };
-	struct m5_uar *uar;
-	uint64_t *words;
-	int ret;
-
-	if (m5_dv_get()->init_obj(&objs, MLX5DV_OBJ_QP) || dv.sq.stride != M5_BB ||
-	    !util_is_pow2(dv.sq.wqe_cnt) || dv.sq.wqe_cnt < M5_SQ_MIN_BB ||
-	    dv.sq.wqe_cnt > link->sq_blocks) {
-		UTIL_WARN(EP_CTRL, "%s: libmlx5 made a send queue of %u x %u bytes\n",
-			  ib_dev_name(&link->dev->ib), dv.sq.wqe_cnt, dv.sq.stride);
-		return -FI_ENOSYS;
-	}
-	words = calloc(dv.sq.wqe_cnt, sizeof(*words));
-	if (!words)
-		return -FI_ENOMEM;
-	ret = m5_reg_get(link->dev, dv.bf.reg, dv.bf.size, &uar);
-	if (ret) {
-		free(words);
-		return ret;
-	}
-	m5_sparse_init(&link->users, words, dv.sq.wqe_cnt);
-	m5_sq_init(&link->sq, dv.sq.buf, dv.sq.wqe_cnt, (uint32_t *)&dv.dbrec[M5_DBR_SEND], uar,
-		   link->ib.qp->qp_num, 0);
-	return 0;
-}
-
 static int m5_link_make_qp(struct m5_link *link)
 {
 	struct ibv_qp_init_attr attr = {
@@ -72,12 +45,58 @@ static int m5_link_make_qp(struct m5_link *link)
 		return ib_dev_refuse(&link->dev->ib, "queue pair");
 	ret = ib_link_init_qp(&link->ib, qp);
 	if (!ret)
-		ret = m5_link_take_sq(link);
+		ret = m5_dev_take_sq(link->dev, qp, link->sq_blocks, &link->sq, &link->users);
 	if (ret)
 		return ret;
 	link->scq->room += link->sq_blocks - (link->sq.mask + 1u);
 	link->sq_blocks = link->sq.mask + 1u;
+	link->is_rc = true;
+	link->dev->rc_cnt++;
 	return 0;
+}
+
+/* Returns everything that m5_link_make_qp() has taken. Called under the device's lock. */
+static void m5_link_drop_qp(struct m5_link *link)
+{
+	if (link->ib.qp && ibv_destroy_qp(link->ib.qp))
+		UTIL_WARN(EP_CTRL, "queue pair 0x%06x stays: %s\n", link->sq.qpn, strerror(errno));
+	if (link->sq.uar)
+		m5_reg_put(link->dev, link->sq.uar);
+	if (link->scq)
+		m5_scq_put(link->scq, link->sq_blocks);
+	free(link->users.user);
+	link->dev->rc_cnt -= link->is_rc;
+	link->is_rc = false;
+	link->ib.qp = NULL;
+	link->ib.qpn = 0;
+	link->sq.uar = NULL;
+	link->scq = NULL;
+	link->users.user = NULL;
+}
+
+/*
+ * Gives the link an id for DC, and a queue pair. Where the limit is reached, DC is preferred, and
+ * the queue pair is for a peer without DC; with a limit of 0 there is none. Where the device has no
+ * more queue pairs, DC is all there is.
+ */
+static int m5_link_make_paths(struct m5_link *link)
+{
+	struct m5_dev *dev = link->dev;
+	uint32_t max = (uint32_t)util_params.rc_max;
+	int ret;
+
+	if (dev->dc.dctn)
+		link->dc.id = m5_ids_take(dev->dc.ids);
+	link->dc.is_wanted = link->dc.id && dev->rc_cnt >= max;
+	if (link->dc.is_wanted && !max)
+		return 0;
+	ret = m5_link_make_qp(link);
+	if (ret && link->dc.id) {
+		m5_link_drop_qp(link);
+		link->dc.is_wanted = true;
+		ret = 0;
+	}
+	return ret;
 }
 
 int m5_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
@@ -90,10 +109,11 @@ int m5_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
 		return -FI_ENOMEM;
 	link->dev = dev;
 	util_list_init(&link->ib.cold);
+	m5_dlink_init(&link->dc.pool);
 	ret = ib_link_make_memory(&link->ib, &dev->ib, rx_len);
 	if (!ret) {
 		pthread_mutex_lock(&dev->lock);
-		ret = m5_link_make_qp(link);
+		ret = m5_link_make_paths(link);
 		pthread_mutex_unlock(&dev->lock);
 	}
 	if (ret) {
@@ -105,15 +125,54 @@ int m5_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
 	return 0;
 }
 
+/* The peer may write by DC as soon as it has the description: no state of this end stops it. */
+int m5_link_describe(struct dev_link *base, struct dev_desc *desc)
+{
+	struct m5_link *link = (struct m5_link *)base;
+	struct ib_link *ib = &link->ib;
+	struct ib_desc d;
+
+	ib_qp_describe(ib->qp, ib->dev, ib->psn, &ib->rx, &ib->word, &d);
+	m5_dlink_describe(link, &d);
+	ib_desc_encode(&d, desc);
+	if (link->is_known || !link->dc.id)
+		return 0;
+	pthread_mutex_lock(&link->dev->lock);
+	util_list_push_back(&link->dev->waiting, &ib->cold);
+	pthread_mutex_unlock(&link->dev->lock);
+	link->is_known = true;
+	return 0;
+}
+
+static int m5_link_connect_dc(struct m5_link *link, const struct ib_desc *peer)
+{
+	pthread_mutex_lock(&link->dev->lock);
+	m5_link_drop_qp(link);
+	pthread_mutex_unlock(&link->dev->lock);
+	return m5_dlink_connect(link, peer);
+}
+
 int m5_link_connect(struct dev_link *base, const struct dev_desc *desc)
 {
 	struct m5_link *link = (struct m5_link *)base;
+	struct ib_desc peer;
+	int ret = ib_desc_decode(desc, &peer);
 
+	if (ret)
+		return ret;
 	base->inline_max = M5_INLINE_MAX;
 	link->max_piece = util_pow2_floor(link->dev->ib.port_attr.max_msg_sz | 1);
 	if (link->max_piece > 1u << 30)
 		link->max_piece = 1u << 30;
-	return ib_link_connect(&link->ib, desc, &link->dev->lock, &link->dev->waiting);
+	if (m5_dlink_is_chosen(link, &peer))
+		return m5_link_connect_dc(link, &peer);
+	if (!link->ib.qp) {
+		UTIL_WARN(EP_CTRL, "%s: the peer has no DC: set FI_COPYRPC_RC_MAX above 0\n",
+			  ib_dev_name(&link->dev->ib));
+		return -FI_EOPNOTSUPP;
+	}
+	link->is_known = true;
+	return ib_link_connect(&link->ib, &peer, &link->dev->lock, &link->dev->waiting);
 }
 
 int m5_link_attach(struct dev_link *base)
@@ -128,7 +187,7 @@ int m5_link_attach(struct dev_link *base)
 	ret = ib_qpns_set(&dev->qpns, link->sq.qpn, link);
 	if (ret)
 		return ret;
-	ret = m5_scq_activate(dev, link->scq);
+	ret = link->dc.is_on ? m5_dlink_enter(link) : m5_scq_activate(dev, link->scq);
 	if (ret) {
 		ib_qpns_clear(&dev->qpns, link->sq.qpn);
 		return ret;
@@ -153,8 +212,9 @@ void m5_link_halt(struct m5_link *link)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
 	link->ib.dead = true;
+	m5_dlink_leave(link);
 	/* Fails only if the device is gone. Then no completion follows either. */
-	if (ibv_modify_qp(link->ib.qp, &attr, IBV_QP_STATE))
+	if (link->ib.qp && ibv_modify_qp(link->ib.qp, &attr, IBV_QP_STATE))
 		UTIL_INFO(EP_CTRL, "queue pair 0x%06x cannot be reset: %s\n", link->sq.qpn,
 			  strerror(errno));
 }
@@ -164,7 +224,8 @@ static void m5_link_forget(struct m5_link *link)
 {
 	ib_qpns_clear(&link->dev->qpns, link->sq.qpn);
 	m5_cq_forget(&link->dev->rx, link->sq.qpn);
-	m5_cq_forget(&link->scq->cq, link->sq.qpn);
+	if (link->scq)
+		m5_cq_forget(&link->scq->cq, link->sq.qpn);
 }
 
 void m5_link_detach(struct dev_link *base)
@@ -176,7 +237,8 @@ void m5_link_detach(struct dev_link *base)
 	link->ib.attached = false;
 	m5_link_halt(link);
 	m5_link_forget(link);
-	m5_scq_deactivate(link->dev, link->scq);
+	if (link->scq)
+		m5_scq_deactivate(link->dev, link->scq);
 	util_list_remove(&link->ib.cold);
 }
 
@@ -185,16 +247,26 @@ void m5_link_destroy(struct m5_link *link)
 	struct m5_dev *dev = link->dev;
 
 	pthread_mutex_lock(&dev->lock);
-	if (link->ib.qp && ibv_destroy_qp(link->ib.qp))
-		UTIL_WARN(EP_CTRL, "queue pair 0x%06x stays: %s\n", link->sq.qpn, strerror(errno));
-	if (link->sq.uar)
-		m5_reg_put(dev, link->sq.uar);
-	if (link->scq)
-		m5_scq_put(link->scq, link->sq_blocks);
+	m5_link_drop_qp(link);
 	pthread_mutex_unlock(&dev->lock);
 	ib_link_fini(&link->ib);
-	free(link->users.user);
+	m5_dlink_retire(link);
 	free(link);
+}
+
+/* Frees the ids of links whose memory is gone, behind the CQEs that have them. */
+static void m5_link_free_ids(struct m5_dev *dev)
+{
+	uint32_t id;
+
+	if (!dev->dc.ids)
+		return;
+	pthread_mutex_lock(&dev->lock);
+	while ((id = m5_ids_retired(dev->dc.ids))) {
+		m5_cq_forget_id(&dev->rx, dev->dc.dctn, id);
+		m5_ids_free(dev->dc.ids, id);
+	}
+	pthread_mutex_unlock(&dev->lock);
 }
 
 void m5_dev_defer_destroy(struct m5_dev *dev)
@@ -206,17 +278,18 @@ void m5_dev_defer_destroy(struct m5_dev *dev)
 		it = util_list_pop(&dev->to_free);
 		pthread_mutex_unlock(&dev->lock);
 		if (!it)
-			return;
+			break;
 		m5_link_forget(UTIL_CONTAINER_OF(it, struct m5_link, ib.cold));
 		m5_link_destroy(UTIL_CONTAINER_OF(it, struct m5_link, ib.cold));
 	}
+	m5_link_free_ids(dev);
 }
 
 void m5_link_close(struct dev_link *base)
 {
 	struct m5_link *link = (struct m5_link *)base;
 
-	if (link->was_attached || !base->tx_base) {
+	if (link->was_attached || !link->is_known) {
 		m5_link_destroy(link);
 		return;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Link of the mlx5 device: an RC queue pair. Called by the engine through dev_link_ops.
+ * Link of the mlx5 device: an RC queue pair, or DC (m5_dlink.h). Called by the engine through
+ * dev_link_ops.
  *
  * write_imm is one RDMA WRITE WITH IMMEDIATE from the send ring to the same offset of the peer's
  * ring. Up to M5_INLINE_MAX bytes travel in the WQE, which BlueFlame carries whole. Above that, the
@@ -69,6 +70,21 @@ struct m5_link {
 	uint32_t sq_blocks;
 	uint64_t max_piece; /* bytes that one WQE of a get or put moves */
 	bool was_attached;
+	bool is_known; /* the peer may have the description */
+	bool is_rc;    /* counted in m5_dev.rc_cnt */
+
+	/* Over DC (m5_dlink.h). */
+	struct {
+		bool is_on;       /* the link goes over DC */
+		bool is_wanted;   /* goes over DC if the peer can */
+		bool has_entered; /* counted in the pool */
+		uint16_t inline_max;
+		uint32_t id;       /* in the immediates that arrive; 0: not reachable by DC */
+		uint32_t peer_imm; /* upper half of the immediates that leave */
+		uint64_t rx_pos;   /* of the head of the next write that arrives */
+		struct m5_dlink pool;
+		struct m5_av av; /* complete */
+	} dc;
 };
 
 static_assert(offsetof(struct m5_link, ib) == 0, "devices embed dev_link first");
@@ -95,6 +111,9 @@ static inline void m5_link_ring(struct m5_link *link)
 	m5_sq_ring(&link->sq);
 }
 
+/** Posts a write if the link goes over DC (m5_dlink.h). Returns 0 or -FI_EAGAIN. */
+int m5_dlink_write(struct m5_link *link, uint64_t off, uint32_t len, uint32_t imm, bool ack);
+
 UTIL_INLINE int m5_link_write(struct dev_link *base, uint64_t off, uint32_t len, uint32_t imm,
 			      bool ack)
 {
@@ -105,7 +124,7 @@ UTIL_INLINE int m5_link_write(struct dev_link *base, uint64_t off, uint32_t len,
 	uint8_t flags;
 
 	if (UTIL_UNLIKELY(link->ib.dead || !m5_sq_has_room(&link->sq, bb)))
-		return -FI_EAGAIN;
+		return m5_dlink_write(link, off, len, imm, ack);
 	if (UTIL_UNLIKELY(link->run.is_open))
 		m5_link_end_run(link);
 	m5_wqe_begin(&wqe, m5_sq_reserve(&link->sq, bb));
@@ -155,6 +174,7 @@ void m5_link_kick(struct dev_link *base);
 int m5_link_settle(struct dev_link *base);
 /** Returns true and *cnt if simple accesses are known to have ended before the block `counter`. */
 bool m5_link_accessed(const struct m5_link *link, uint16_t counter, uint32_t *cnt);
+int m5_link_describe(struct dev_link *base, struct dev_desc *desc);
 int m5_link_connect(struct dev_link *base, const struct dev_desc *peer);
 int m5_link_attach(struct dev_link *base);
 void m5_link_detach(struct dev_link *base);

@@ -3,6 +3,7 @@
 #include "dev/mlx5/m5_poll.h"
 
 #include "dev/mlx5/m5_cqe_err.h"
+#include "dev/mlx5/m5_dlink.h"
 #include "util/log.h"
 
 const struct dev_ops m5_dev_ops = M5_DEV_OPS_INIT;
@@ -45,17 +46,32 @@ static void m5_poll_keep(struct m5_link *link, uint32_t imm)
 	m5_link_halt(link);
 }
 
-void m5_poll_stray(struct m5_dev *dev, uint32_t qpn, uint32_t imm)
+static void m5_poll_stray(struct m5_dev *dev, uint32_t qpn, uint32_t imm)
 {
-	struct ib_link *link;
+	struct m5_link *link;
 
 	pthread_mutex_lock(&dev->lock);
-	link = ib_link_find(&dev->waiting, qpn);
+	link = qpn == dev->dc.dctn ? m5_dlink_arrived_early(dev, &imm)
+				   : (struct m5_link *)ib_link_find(&dev->waiting, qpn);
 	if (link)
-		m5_poll_keep((struct m5_link *)link, imm);
+		m5_poll_keep(link, imm);
 	else
 		dev->stray_cnt++;
 	pthread_mutex_unlock(&dev->lock);
+}
+
+bool m5_poll_other(struct m5_dev *dev, uint32_t qpn, uint32_t imm, struct dev_event *ev)
+{
+	struct m5_link *link = qpn == dev->dc.dctn ? m5_dlink_arrived(dev, &imm) : NULL;
+
+	if (UTIL_UNLIKELY(!link)) {
+		m5_poll_stray(dev, qpn, imm);
+		return false;
+	}
+	ev->link = &link->ib.base;
+	ev->kind = DEV_EV_IMM;
+	ev->imm = imm;
+	return true;
 }
 
 static void m5_poll_log_error(const struct m5_dev *dev, const struct m5_link *link,
@@ -63,7 +79,7 @@ static void m5_poll_log_error(const struct m5_dev *dev, const struct m5_link *li
 {
 	UTIL_WARN(EP_DATA,
 		  "%s: link 0x%06x to 0x%06x failed: %s (syndrome 0x%02x, vendor 0x%02x): %s\n",
-		  ib_dev_name(&dev->ib), link->sq.qpn, link->ib.peer_qpn, err->name, err->syndrome,
+		  ib_dev_name(&dev->ib), err->qpn, link->ib.peer_qpn, err->name, err->syndrome,
 		  err->vendor, err->advice);
 }
 
@@ -82,20 +98,33 @@ static bool m5_poll_succeeded(const struct m5_link *link, const struct m5_cqe *c
 	return true;
 }
 
+/* Returns the link that a DCI belongs to, or NULL. */
+static struct m5_link *m5_poll_owner(const struct m5_dci *dci)
+{
+	return dci->owner ? UTIL_CONTAINER_OF(dci->owner, struct m5_link, dc.pool) : NULL;
+}
+
 /* Ends the link with its first error. Later ones are counted as strays. */
 static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, bool is_send,
 			  struct dev_event *ev)
 {
 	struct m5_link *link = ib_qpns_get(&dev->qpns, m5_cqe_qpn(cqe));
+	struct m5_dci *dci = NULL;
 	struct m5_err err;
 
 	if (!link) {
+		dci = m5_dcis_find(&dev->dc.pool, m5_cqe_qpn(cqe));
+		link = dci ? m5_poll_owner(dci) : NULL;
+	}
+	if (!link || link->ib.dead) {
 		dev->stray_cnt++;
 		return false;
 	}
 	m5_cqe_err_decode(cqe, &err);
 	m5_poll_log_error(dev, link, &err);
-	if (is_send && m5_poll_succeeded(link, cqe, ev)) {
+	if (dci)
+		m5_dlink_leave(link);
+	if (is_send && !dci && m5_poll_succeeded(link, cqe, ev)) {
 		m5_link_fail(link, err.status);
 		return true;
 	}
@@ -156,6 +185,24 @@ static bool m5_poll_ended(struct m5_link *link, const struct m5_cqe *cqe, uint64
 	return true;
 }
 
+/* Handles the end of a WQE of a DC initiator. */
+static bool m5_poll_dci(struct m5_dev *dev, const struct m5_cqe *cqe, struct dev_event *ev)
+{
+	struct m5_dci *dci = m5_dcis_find(&dev->dc.pool, m5_cqe_qpn(cqe));
+	struct m5_link *link;
+	bool is_event;
+
+	if (!dci || !m5_sq_retire(&dci->sq, m5_cqe_counter(cqe))) {
+		dev->stray_cnt++;
+		return false;
+	}
+	link = m5_poll_owner(dci);
+	is_event = m5_poll_ended(link, cqe, m5_sparse_take(&dci->users, m5_cqe_counter(cqe)), ev);
+	if (m5_dci_is_idle(dci))
+		m5_dcis_pass_on(&dev->dc.pool, dci);
+	return is_event;
+}
+
 bool m5_poll_send(struct m5_dev *dev, struct m5_scq *scq, const struct m5_cqe *cqe,
 		  struct dev_event *ev)
 {
@@ -168,7 +215,12 @@ bool m5_poll_send(struct m5_dev *dev, struct m5_scq *scq, const struct m5_cqe *c
 		return is_event;
 	}
 	link = ib_qpns_get(&dev->qpns, m5_cqe_qpn(cqe));
-	if (!link || !m5_sq_retire(&link->sq, m5_cqe_counter(cqe))) {
+	if (!link) {
+		is_event = m5_poll_dci(dev, cqe, ev);
+		m5_cq_publish(&scq->cq);
+		return is_event;
+	}
+	if (!m5_sq_retire(&link->sq, m5_cqe_counter(cqe))) {
 		dev->stray_cnt++;
 		m5_cq_publish(&scq->cq);
 		return false;

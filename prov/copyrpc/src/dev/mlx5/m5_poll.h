@@ -21,8 +21,11 @@
 bool m5_poll_early(struct m5_dev *dev, struct dev_event *ev);
 /** Handles any other CQE of the receive CQ. Returns true if it is an event. */
 bool m5_poll_rx_other(struct m5_dev *dev, const struct m5_cqe *cqe, struct dev_event *ev);
-/** Handles an arrival for a QP that is not attached: keeps it for attach, or counts it. */
-void m5_poll_stray(struct m5_dev *dev, uint32_t qpn, uint32_t imm);
+/**
+ * Handles an arrival for a QP that is no attached link's: an arrival over DC is an event. Keeps
+ * others for attach, or counts them. Returns true if it is an event.
+ */
+bool m5_poll_other(struct m5_dev *dev, uint32_t qpn, uint32_t imm, struct dev_event *ev);
 /** Handles a CQE of a send CQ. Returns true if it is an event. */
 bool m5_poll_send(struct m5_dev *dev, struct m5_scq *scq, const struct m5_cqe *cqe,
 		  struct dev_event *ev);
@@ -71,7 +74,8 @@ static inline bool m5_poll(struct dev *base, struct dev_event *ev)
 
 			m5_poll_refill(dev, cqe);
 			if (UTIL_UNLIKELY(!link)) {
-				m5_poll_stray(dev, qpn, imm);
+				if (m5_poll_other(dev, qpn, imm, ev))
+					return true;
 				continue;
 			}
 			ev->link = &link->ib.base;
@@ -90,7 +94,7 @@ static inline bool m5_poll(struct dev *base, struct dev_event *ev)
 		.write_imm = m5_link_write_imm, .write_imm_ack = m5_link_write_imm_ack,            \
 		.read_consumer = m5_link_read_consumer, .get = m5_link_get, .put = m5_link_put,    \
 		.access = m5_link_access, .settle = m5_link_settle, .kick = m5_link_kick,          \
-		.describe = ib_link_describe, .connect = m5_link_connect,                          \
+		.describe = m5_link_describe, .connect = m5_link_connect,                          \
 		.attach = m5_link_attach, .detach = m5_link_detach, .close = m5_link_close,        \
 	}
 

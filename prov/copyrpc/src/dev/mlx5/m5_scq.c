@@ -126,6 +126,36 @@ void m5_scq_deactivate(struct m5_dev *dev, struct m5_scq *scq)
 	dev->cursor = 0;
 }
 
+int m5_dev_take_sq(struct m5_dev *dev, struct ibv_qp *qp, uint32_t blocks, struct m5_sq *sq,
+		   struct m5_sparse *users)
+{
+	struct mlx5dv_qp dv = { 0 };
+	struct mlx5dv_obj objs = { .qp = { .in = qp, .out = &dv } };
+	struct m5_uar *uar;
+	uint64_t *words;
+	int ret;
+
+	if (m5_dv_get()->init_obj(&objs, MLX5DV_OBJ_QP) || dv.sq.stride != M5_BB ||
+	    !util_is_pow2(dv.sq.wqe_cnt) || dv.sq.wqe_cnt < M5_SQ_MIN_BB ||
+	    dv.sq.wqe_cnt > blocks) {
+		UTIL_WARN(EP_CTRL, "%s: libmlx5 made a send queue of %u x %u bytes\n",
+			  ib_dev_name(&dev->ib), dv.sq.wqe_cnt, dv.sq.stride);
+		return -FI_ENOSYS;
+	}
+	words = calloc(dv.sq.wqe_cnt, sizeof(*words));
+	if (!words)
+		return -FI_ENOMEM;
+	ret = m5_reg_get(dev, dv.bf.reg, dv.bf.size, &uar);
+	if (ret) {
+		free(words);
+		return ret;
+	}
+	m5_sparse_init(users, words, dv.sq.wqe_cnt);
+	m5_sq_init(sq, dv.sq.buf, dv.sq.wqe_cnt, (uint32_t *)&dv.dbrec[M5_DBR_SEND], uar,
+		   qp->qp_num, 0);
+	return 0;
+}
+
 int m5_reg_get(struct m5_dev *dev, void *at, uint32_t half, struct m5_uar **uar)
 {
 	struct util_list *it, *tmp;

@@ -99,9 +99,13 @@ err_free:
 int vb_link_connect(struct dev_link *base, const struct dev_desc *peer)
 {
 	struct vb_link *link = (struct vb_link *)base;
+	struct ib_desc desc;
+	int ret = ib_desc_decode(peer, &desc);
 
+	if (ret)
+		return ret;
 	base->inline_max = link->inline_max;
-	return ib_link_connect(&link->ib, peer, &link->dev->lock, &link->dev->waiting);
+	return ib_link_connect(&link->ib, &desc, &link->dev->lock, &link->dev->waiting);
 }
 
 int vb_link_attach(struct dev_link *base)

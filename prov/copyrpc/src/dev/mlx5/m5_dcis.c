@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Policy of the pool of DC initiators (m5_dcis.h). */
+#include "dev/mlx5/m5_dcis.h"
+
+void m5_dcis_init(struct m5_dcis *pool)
+{
+	memset(pool, 0, sizeof(*pool));
+	util_list_init(&pool->waiting);
+}
+
+struct m5_dci *m5_dcis_find(struct m5_dcis *pool, uint32_t qpn)
+{
+	for (uint32_t i = 0; i < pool->cnt; i++)
+		if (pool->dci[i].sq.qpn == qpn)
+			return &pool->dci[i];
+	return NULL;
+}
+
+static void m5_dcis_assign(struct m5_dci *dci, struct m5_dlink *link)
+{
+	if (dci->owner)
+		dci->owner->dci = NULL;
+	dci->owner = link;
+	dci->used = 0;
+	dci->reserved = 0;
+	link->dci = dci;
+	util_list_remove(&link->waits);
+}
+
+void m5_dcis_pass_on(struct m5_dcis *pool, struct m5_dci *dci)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &pool->waiting) {
+		struct m5_dlink *link = UTIL_CONTAINER_OF(it, struct m5_dlink, waits);
+
+		/* One over its quota may not leave its initiator, which is busy. */
+		if (dci->broken || (link->dci && link->dci != dci))
+			continue;
+		m5_dcis_assign(dci, link);
+		dci->reserved = M5_DCI_RESERVED;
+		return;
+	}
+}
+
+/* Lets the last WQE's completion be reported, if nothing behind it is. */
+static void m5_dcis_report(struct m5_dci *dci)
+{
+	struct m5_wqe wqe;
+
+	if (!dci->sq.since_wqes || !m5_sq_has_room(&dci->sq, 1))
+		return;
+	m5_wqe_begin(&wqe, m5_sq_reserve(&dci->sq, 1));
+	wqe.end = (uint8_t *)wqe.ctrl + M5_BB;
+	m5_wqe_end(&wqe, dci->sq.pi, M5_OP_NOP, dci->sq.qpn, M5_CTRL_SIGNAL, 0);
+	m5_sparse_put(&dci->users, dci->sq.pi, 0);
+	m5_sq_commit(&dci->sq, 1, M5_CTRL_SIGNAL);
+	m5_sq_ring(&dci->sq);
+}
+
+/* Returns the idle DCI that was not used for longest, or NULL. Counts refusals of reserved ones. */
+static struct m5_dci *m5_dcis_idle(struct m5_dcis *pool)
+{
+	struct m5_dci *best = NULL;
+
+	for (uint32_t i = 0; i < pool->cnt; i++) {
+		struct m5_dci *dci = &pool->dci[i];
+
+		if (dci->broken || !m5_dci_is_idle(dci))
+			continue;
+		if (dci->reserved)
+			dci->reserved--;
+		else if (!best || dci->last < best->last)
+			best = dci;
+	}
+	return best;
+}
+
+struct m5_dci *m5_dcis_take_cold(struct m5_dcis *pool, struct m5_dlink *link)
+{
+	struct m5_dci *dci = link->dci ? NULL : m5_dcis_idle(pool);
+
+	if (dci) {
+		m5_dcis_assign(dci, link);
+		return dci;
+	}
+	if (util_list_is_empty(&link->waits))
+		util_list_push_back(&pool->waiting, &link->waits);
+	for (uint32_t i = 0; i < pool->cnt; i++)
+		m5_dcis_report(&pool->dci[i]);
+	return NULL;
+}
+
+void m5_dcis_leave(struct m5_dcis *pool, struct m5_dlink *link)
+{
+	struct m5_dci *dci = link->dci;
+
+	util_list_remove(&link->waits);
+	link->dci = NULL;
+	if (!dci)
+		return;
+	dci->owner = NULL;
+	dci->reserved = 0;
+	m5_dcis_pass_on(pool, dci);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Link over DC (m5_dlink.h). */
+#include "dev/mlx5/m5_dlink.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "dev/ib/ib_qp.h"
+#include "dev/mlx5/m5_dv.h"
+#include "dev/mlx5/m5_imm.h"
+#include "util/log.h"
+
+#define M5_DLINK_ID_SHIFT 16
+
+void m5_dlink_describe(struct m5_link *link, struct ib_desc *d)
+{
+	if (!link->dc.id)
+		return;
+	d->flags = IB_DESC_DC | (link->dc.is_wanted ? IB_DESC_DC_WANTED : 0);
+	d->dctn = link->dev->dc.dctn;
+	d->dc_id = link->dc.id;
+	d->dc_key = link->dev->dc.key;
+}
+
+bool m5_dlink_is_chosen(const struct m5_link *link, const struct ib_desc *peer)
+{
+	return link->dc.id && (peer->flags & IB_DESC_DC) &&
+	       (link->dc.is_wanted || (peer->flags & IB_DESC_DC_WANTED));
+}
+
+void m5_dlink_retire(struct m5_link *link)
+{
+	if (!link->dc.id)
+		return;
+	pthread_mutex_lock(&link->dev->lock);
+	m5_ids_retire(link->dev->dc.ids, link->dc.id);
+	pthread_mutex_unlock(&link->dev->lock);
+	link->dc.id = 0;
+}
+
+/* Copies the address vector that libmlx5 made, and puts the target into it. */
+static int m5_dlink_copy_av(struct m5_link *link, struct ibv_ah *obj, const struct ib_desc *peer)
+{
+	struct m5_av *av = &link->dc.av;
+	uint64_t key = htobe64(peer->dc_key);
+	struct mlx5dv_ah dv = { 0 };
+	struct mlx5dv_obj objs = { .ah = { .in = obj, .out = &dv } };
+	bool extended;
+
+	if (m5_dv_get()->init_obj(&objs, MLX5DV_OBJ_AH))
+		return ib_dev_refuse(&link->dev->ib, "access to an address handle");
+	memcpy(av, dv.av, sizeof(*av));
+	extended = peer->is_eth || be32toh(av->dqp_dct) & M5_AV_EXT ||
+		   be32toh(av->grh_gid_fl) & M5_AV_GRH;
+	memcpy(av, &key, sizeof(key));
+	av->dqp_dct = htobe32(peer->dctn | (extended ? M5_AV_EXT : 0));
+	link->dc.inline_max = (uint16_t)(M5_INLINE_MAX - (extended ? sizeof(*av) : M5_AV_SHORT));
+	return 0;
+}
+
+static int m5_dlink_make_av(struct m5_link *link, const struct ib_desc *peer)
+{
+	const struct ib_dev *ib = &link->dev->ib;
+	struct ibv_ah_attr attr = {
+		.dlid = peer->lid,
+		.port_num = ib->port,
+		.is_global = ib_qp_is_global(ib, peer),
+		.grh = { .dgid = peer->gid,
+			 .sgid_index = ib->gid_index,
+			 .hop_limit = IB_HOP_LIMIT },
+	};
+	struct ibv_ah *obj = ibv_create_ah(ib->pd, &attr);
+	int ret;
+
+	if (!obj) {
+		UTIL_WARN(EP_CTRL, "%s: no route to a peer: %s\n", ib_dev_name(ib),
+			  strerror(errno));
+		return errno == ENOMEM ? -FI_ENOMEM : -FI_EHOSTUNREACH;
+	}
+	ret = m5_dlink_copy_av(link, obj, peer);
+	ibv_destroy_ah(obj);
+	return ret;
+}
+
+int m5_dlink_connect(struct m5_link *link, const struct ib_desc *peer)
+{
+	uint8_t own = link->dev->ib.rd_atomic;
+	int ret = ib_qp_check_layer(&link->dev->ib, peer);
+
+	if (!ret)
+		ret = ib_link_make_tx(&link->ib, peer);
+	if (!ret)
+		ret = m5_dlink_make_av(link, peer);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&link->dev->lock);
+	ret = m5_dct_make_pool(link->dev);
+	pthread_mutex_unlock(&link->dev->lock);
+	if (ret)
+		return ret;
+	/* Two blocks that the device will never take: there is no room for a write. */
+	link->sq = (struct m5_sq){ .qpn = m5_dlink_number(link->dc.id), .pi = 2, .rung = 2 };
+	link->ib.peer_qpn = peer->dctn;
+	link->ib.reads_max = peer->rd_atomic < own ? peer->rd_atomic : own;
+	link->ib.base.inline_max = 0;
+	link->ib.base.caps = DEV_CAP_GET | DEV_CAP_DC;
+	link->dc.peer_imm = peer->dc_id << M5_DLINK_ID_SHIFT;
+	link->dc.is_wanted = true;
+	link->dc.is_on = true;
+	return 0;
+}
+
+static void m5_dlink_leave_scqs(struct m5_dev *dev, uint32_t cnt)
+{
+	for (uint32_t i = 0; i < cnt; i++)
+		m5_scq_deactivate(dev, dev->dc.pool.dci[i].scq);
+}
+
+int m5_dlink_enter(struct m5_link *link)
+{
+	struct m5_dev *dev = link->dev;
+	struct m5_dcis *pool = &dev->dc.pool;
+
+	for (uint32_t i = 0; !pool->link_cnt && i < pool->cnt; i++)
+		if (m5_scq_activate(dev, pool->dci[i].scq)) {
+			m5_dlink_leave_scqs(dev, i);
+			return -FI_ENOMEM;
+		}
+	pool->link_cnt++;
+	link->dc.has_entered = true;
+	return 0;
+}
+
+void m5_dlink_leave(struct m5_link *link)
+{
+	struct m5_dcis *pool = &link->dev->dc.pool;
+	struct m5_dci *dci = link->dc.pool.dci;
+
+	if (!link->dc.has_entered)
+		return;
+	link->dc.has_entered = false;
+	if (dci && !m5_dci_is_idle(dci))
+		m5_dct_reset(link->dev, dci);
+	m5_dcis_leave(pool, &link->dc.pool);
+	if (!--pool->link_cnt)
+		m5_dlink_leave_scqs(link->dev, pool->cnt);
+}
+
+/*
+ * Puts the immediate into the link word of the write's head. The short form does not send its head:
+ * the range is extended by the word, which is the head's end.
+ */
+static void m5_dlink_put_word(struct dev_link *base, uint64_t *off, uint32_t *len, uint32_t imm)
+{
+	uint64_t word = htole64(imm), at = *off + DEV_LINK_WORD_OFF;
+
+	if (imm & DEV_IMM_SHORT) {
+		at = *off -= sizeof(word);
+		*len += sizeof(word);
+	}
+	memcpy(base->tx_base + at, &word, sizeof(word));
+}
+
+int m5_dlink_write(struct m5_link *link, uint64_t off, uint32_t len, uint32_t imm, bool ack)
+{
+	struct dev_link *base = &link->ib.base;
+	struct m5_dcis *pool = &link->dev->dc.pool;
+	uint32_t brief = m5_imm_pack(imm);
+	struct m5_dci *dci;
+	struct m5_wqe wqe;
+	uint8_t flags;
+	uint16_t bb;
+
+	if (!link->dc.is_on || link->ib.dead)
+		return -FI_EAGAIN;
+	dci = m5_dcis_take(pool, &link->dc.pool);
+	if (!dci || !m5_sq_has_room(&dci->sq, M5_WQE_MAX_BB))
+		return -FI_EAGAIN;
+	if (UTIL_UNLIKELY(brief == M5_IMM_IN_WORD))
+		m5_dlink_put_word(base, &off, &len, imm);
+	m5_wqe_begin(&wqe, m5_sq_reserve(&dci->sq, M5_WQE_MAX_BB));
+	m5_wqe_av(&wqe, &link->dc.av);
+	m5_wqe_raddr(&wqe, link->ib.peer_ring + off, link->ib.peer_rkey);
+	if (len <= link->dc.inline_max)
+		m5_wqe_inline(&wqe, base->tx_base + off, len);
+	else
+		m5_wqe_data(&wqe, (uintptr_t)base->tx_base + off, len, link->ib.tx_lkey);
+	bb = (uint16_t)M5_WQE_BLOCKS((size_t)(wqe.end - (uint8_t *)wqe.ctrl));
+	flags = ack ? M5_CTRL_SIGNAL : m5_dcis_signal(pool, dci, bb);
+	m5_wqe_end(&wqe, dci->sq.pi, M5_OP_WRITE_IMM, dci->sq.qpn, flags,
+		   link->dc.peer_imm | brief);
+	if (flags)
+		m5_sparse_put(&dci->users, dci->sq.pi, ack ? M5_USER_ACK : M5_USER_NONE);
+	m5_sq_commit(&dci->sq, bb, flags);
+	m5_sq_ring_built(&dci->sq);
+	m5_dcis_posted(pool, dci);
+	return 0;
+}
+
+/* Returns the engine's immediate, and counts where the next write's head is. */
+static uint32_t m5_dlink_imm(struct m5_link *link, uint32_t brief)
+{
+	const struct dev_link *base = &link->ib.base;
+	uint64_t at = link->dc.rx_pos & (base->rx_len - 1);
+	uint32_t imm;
+
+	if (UTIL_LIKELY(brief != M5_IMM_IN_WORD)) {
+		imm = m5_imm_unpack(brief);
+	} else {
+		memcpy(&imm, base->rx_base + at + DEV_LINK_WORD_OFF, sizeof(imm));
+		imm = le32toh(imm);
+	}
+	link->dc.rx_pos += (uint64_t)dev_imm_units(imm) * DEV_IMM_UNIT;
+	return imm;
+}
+
+struct m5_link *m5_dlink_arrived(struct m5_dev *dev, uint32_t *imm)
+{
+	struct m5_link *link = ib_qpns_get(&dev->qpns, m5_dlink_number(*imm >> M5_DLINK_ID_SHIFT));
+
+	if (link)
+		*imm = m5_dlink_imm(link, *imm & IB_DC_ID_MAX);
+	return link;
+}
+
+struct m5_link *m5_dlink_arrived_early(struct m5_dev *dev, uint32_t *imm)
+{
+	uint32_t id = *imm >> M5_DLINK_ID_SHIFT;
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->waiting) {
+		struct m5_link *link = UTIL_CONTAINER_OF(it, struct m5_link, ib.cold);
+
+		if (!id || link->dc.id != id)
+			continue;
+		*imm = m5_dlink_imm(link, *imm & IB_DC_ID_MAX);
+		return link;
+	}
+	return NULL;
+}

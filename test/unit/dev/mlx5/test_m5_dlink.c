@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Origin of the golden bytes: the programmer's manual's WQE and its address vector, by hand (see
+ * test_m5_wqe.c).
+ */
+#include "dev/mlx5/m5_dlink.h"
+
+#include "bytes.h"
+#include "fake_dev.h"
+
+#define DCTN    0x0a0b0cu
+#define OWN_DCT 0x0d0e0fu
+#define PEER_ID 0x1234u
+#define OWN_ID  0x00abu
+
+TestSuite(m5_dlink, .timeout = 200);
+
+static struct fake_dev *f;
+static struct fake_link *l;
+static struct sq_device device;
+static struct m5_scq scq;
+static struct cq_device tx;
+static uint64_t words[16];
+static uint8_t ring[4096];
+static struct dev_event ev;
+
+static void make_dci(void)
+{
+	struct m5_dci *dci = &f->dev.dc.pool.dci[0];
+
+	m5_dcis_init(&f->dev.dc.pool);
+	sq_device_init(&device, 16, 256, 0);
+	cq_device_init(&tx, 16, 64, 0);
+	scq.cq = tx.cq;
+	dci->sq = device.sq;
+	dci->sq.uar = &device.uar;
+	dci->scq = &scq;
+	m5_sparse_init(&dci->users, words, 16);
+	f->dev.dc.pool.cnt = 1;
+	f->dev.dc.dctn = OWN_DCT;
+}
+
+static void setup(bool extended)
+{
+	struct m5_link *link;
+
+	f = fake_dev_make();
+	make_dci();
+	l = fake_link_make(f, 16, m5_dlink_number(OWN_ID));
+	link = &l->link;
+	link->sq = (struct m5_sq){ .qpn = m5_dlink_number(OWN_ID), .pi = 2, .rung = 2 };
+	link->scq = NULL;
+	m5_dlink_init(&link->dc.pool);
+	link->dc.id = OWN_ID;
+	link->dc.peer_imm = PEER_ID << 16;
+	link->dc.is_on = true;
+	link->dc.inline_max = extended ? 172 : 204;
+	link->dc.av.qkey = htobe32(0x01020304);
+	link->dc.av.rsvd = htobe32(0x05060708);
+	link->dc.av.dqp_dct = htobe32(DCTN | (extended ? M5_AV_EXT : 0));
+	link->dc.av.rgid[15] = 0x99;
+	link->ib.base.rx_base = ring;
+	link->ib.base.rx_len = sizeof(ring);
+	for (uint32_t i = 0; i < FAKE_RING; i++)
+		link->ib.base.tx_base[i] = (uint8_t)(i * 13 + 5);
+	cr_assert_eq(m5_link_attach(&link->ib.base), 0);
+	cr_assert_eq(f->dev.active_cnt, 1, "the initiators' queue is polled");
+}
+
+static void teardown(void)
+{
+	sq_device_fini(&device);
+	cq_device_fini(&tx);
+	fake_link_free(l);
+	fake_dev_free(f);
+}
+
+static int write_imm(uint64_t off, uint32_t len, uint32_t imm)
+{
+	return m5_link_ops_inline.write_imm(&l->link.ib.base, off, len, imm);
+}
+
+static const uint8_t *wqe_at(uint16_t counter)
+{
+	return device.buf + (size_t)(counter % 16) * 64;
+}
+
+static bool poll_one(void)
+{
+	memset(&ev, 0, sizeof(ev));
+	return m5_dev_ops_inline.poll((struct dev *)&f->dev, &ev);
+}
+
+Test(m5_dlink, a_write_names_its_target_and_its_link)
+{
+	setup(true);
+	cr_assert_eq(write_imm(64, 32, 7), 0);
+	EXPECT_AT(wqe_at(0), 0, 0, 0, 0x09, 0x12, 0x34, 0x56, 8, 0, 0, 0, 0, 0x12, 0x34, 0, 7,
+		  /* access key, target */
+		  1, 2, 3, 4, 5, 6, 7, 8, 0x80, 0x0a, 0x0b, 0x0c);
+	cr_expect_eq(wqe_at(0)[16 + 47], 0x99, "the address vector is copied whole");
+	EXPECT_AT(wqe_at(0) + 64, 0, 0, 0x7f, 0, 0, 0, 0, 0x40, 0, 0x22, 0x22, 0x22, 0, 0, 0, 0,
+		  0x80, 0, 0, 32);
+	cr_expect_arr_eq(wqe_at(0) + 84, l->link.ib.base.tx_base + 64, 32);
+	cr_expect_eq(f->dev.dc.pool.dci[0].sq.pi, 2, "two blocks");
+	cr_expect_arr_eq(device.reg, wqe_at(0), 128, "BlueFlame copies the WQE whole");
+	teardown();
+}
+
+Test(m5_dlink, a_short_address_vector_saves_its_second_part)
+{
+	setup(false);
+	cr_assert_eq(write_imm(64, 32, 7), 0);
+	EXPECT_AT(wqe_at(0) + 24, 0x00, 0x0a, 0x0b, 0x0c);
+	EXPECT_AT(wqe_at(0) + 32, 0, 0, 0x7f, 0, 0, 0, 0, 0x40);
+	cr_assert_eq(write_imm(256, 204, 7), 0);
+	cr_expect_eq(f->dev.dc.pool.dci[0].sq.pi, 2 + 4, "the largest inline write");
+	cr_assert_eq(write_imm(256, 205, 7), 0);
+	cr_expect_eq(f->dev.dc.pool.dci[0].sq.pi, 2 + 4 + 1, "fetched");
+	EXPECT_AT(wqe_at(6) + 48, 0, 0, 0, 205, 0, 0x11, 0x11, 0x11);
+	teardown();
+}
+
+Test(m5_dlink, an_immediate_that_is_too_large_is_in_the_link_word)
+{
+	setup(true);
+	cr_assert_eq(write_imm(64, 64, 0x12345), 0);
+	EXPECT_AT(wqe_at(0) + 12, 0x12, 0x34, 0, 0);
+	EXPECT_AT(l->link.ib.base.tx_base + 64 + 24, 0x45, 0x23, 0x01, 0, 0, 0, 0, 0);
+	teardown();
+}
+
+Test(m5_dlink, a_short_immediate_that_is_too_large_extends_the_write_by_its_word)
+{
+	setup(true);
+	cr_assert_eq(write_imm(96, 32, 0x81ff0002), 0);
+	EXPECT_AT(wqe_at(0) + 12, 0x12, 0x34, 0, 0);
+	EXPECT_AT(wqe_at(0) + 64, 0, 0, 0x7f, 0, 0, 0, 0, 88);
+	EXPECT_AT(wqe_at(0) + 80, 0x80, 0, 0, 40, 0x02, 0, 0xff, 0x81);
+	teardown();
+}
+
+Test(m5_dlink, a_write_that_finds_no_room_changes_nothing)
+{
+	uint8_t before[FAKE_RING];
+	unsigned cnt = 0;
+
+	setup(true);
+	while (!write_imm(0, 512, 16))
+		cr_assert_leq(++cnt, 8);
+	memcpy(before, l->link.ib.base.tx_base, sizeof(before));
+	cr_expect_eq(write_imm(96, 32, 0x81ff0002), -FI_EAGAIN);
+	cr_expect_arr_eq(before, l->link.ib.base.tx_base, sizeof(before));
+	teardown();
+}
+
+/* Simulates an arrival and polls it. */
+static void expect_imm(uint32_t brief, uint32_t imm)
+{
+	fake_arrive(f, OWN_DCT, 0, OWN_ID << 16 | brief);
+	cr_assert(poll_one());
+	cr_assert_eq(ev.kind, DEV_EV_IMM);
+	cr_assert_eq(ev.link, &l->link.ib.base);
+	cr_assert_eq(ev.imm, imm);
+}
+
+Test(m5_dlink, arrivals_are_found_by_their_id)
+{
+	setup(true);
+	expect_imm(3, 3);
+	expect_imm(0x8082, 0x80010002);
+	memcpy(ring + 5 * 32 + 24, (uint8_t[]){ 0x45, 0x23, 0x01, 0 }, 4);
+	expect_imm(0, 0x12345);
+	cr_expect_eq(l->link.dc.rx_pos, (5 + 0x12345) * 32);
+	fake_arrive(f, OWN_DCT, 0, (OWN_ID + 1) << 16 | 1);
+	fake_arrive(f, OWN_DCT, 0, 1);
+	cr_expect(!poll_one());
+	cr_expect_eq(f->dev.stray_cnt, 2, "of no link");
+	teardown();
+}
+
+Test(m5_dlink, arrivals_before_attach_are_kept_in_order)
+{
+	setup(true);
+	ib_qpns_clear(&f->dev.qpns, l->link.sq.qpn);
+	util_list_push_back(&f->dev.waiting, &l->link.ib.cold);
+	fake_arrive(f, OWN_DCT, 0, OWN_ID << 16 | 2);
+	memcpy(ring + 2 * 32 + 24, (uint8_t[]){ 0x45, 0x23, 0x01, 0 }, 4);
+	fake_arrive(f, OWN_DCT, 1, OWN_ID << 16);
+	cr_expect(!poll_one());
+	cr_expect_eq(f->dev.stray_cnt, 0);
+	cr_assert_eq(m5_link_attach(&l->link.ib.base), 0);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.imm, 2);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.imm, 0x12345);
+	teardown();
+}
+
+Test(m5_dlink, an_ack_is_reported_and_makes_the_initiator_idle)
+{
+	struct m5_dci *dci = &f->dev.dc.pool.dci[0];
+
+	setup(true);
+	dci = &f->dev.dc.pool.dci[0];
+	cr_assert_eq(m5_link_ops_inline.write_imm_ack(&l->link.ib.base, 0, 32, 1), 0);
+	cr_expect(!m5_dci_is_idle(dci));
+	cq_device_write(&tx, 0, 0x09000000 | dci->sq.qpn, 0, 0);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, DEV_EV_ACK);
+	cr_expect_eq(ev.link, &l->link.ib.base);
+	cr_expect(m5_dci_is_idle(dci));
+	teardown();
+}
+
+Test(m5_dlink, the_consumer_word_is_read_by_the_initiator)
+{
+	uint64_t value = 4096;
+
+	setup(true);
+	cr_assert_eq(m5_link_ops_inline.read_consumer(&l->link.ib.base, &value), 0);
+	EXPECT_AT(wqe_at(0), 0, 0, 0, 0x10, 0x12, 0x34, 0x56, 6, 0, 0, 0, 8);
+	EXPECT_AT(wqe_at(0) + 64, 0, 0, 0x7e, 0, 0, 0, 0, 0, 0, 0x33, 0x33, 0x33);
+	cr_expect_eq(m5_link_ops_inline.read_consumer(&l->link.ib.base, &value), -FI_EAGAIN);
+	memcpy(l->page, &value, sizeof(value));
+	cq_device_write(&tx, 0, 0x10000000 | 0x123456, 0, 0);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, DEV_EV_READ);
+	cr_expect_eq(ev.value, 4096);
+	teardown();
+}
+
+Test(m5_dlink, a_put_is_not_supported)
+{
+	struct dev_get put = { .len = 8 };
+
+	setup(true);
+	cr_expect_eq(m5_link_ops_inline.put(&l->link.ib.base, &put), -FI_ENOSYS);
+	teardown();
+}
+
+/* Which path two ends choose: neither, one or both prefer DC; one has none. */
+Test(m5_dlink, one_end_that_prefers_dc_is_enough)
+{
+	struct ib_desc peer = { .flags = IB_DESC_DC };
+
+	setup(true);
+	l->link.dc.is_wanted = false;
+	cr_expect(!m5_dlink_is_chosen(&l->link, &peer));
+	peer.flags |= IB_DESC_DC_WANTED;
+	cr_expect(m5_dlink_is_chosen(&l->link, &peer));
+	l->link.dc.is_wanted = true;
+	cr_expect(m5_dlink_is_chosen(&l->link, &peer));
+	peer.flags = IB_DESC_DC;
+	cr_expect(m5_dlink_is_chosen(&l->link, &peer));
+	peer.flags = 0;
+	cr_expect(!m5_dlink_is_chosen(&l->link, &peer));
+	peer.flags = IB_DESC_DC | IB_DESC_DC_WANTED;
+	l->link.dc.id = 0;
+	cr_expect(!m5_dlink_is_chosen(&l->link, &peer));
+	teardown();
+}
