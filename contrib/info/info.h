@@ -42,6 +42,7 @@ struct info {
 	bool provider_hidden; /* a finding says that libfabric cannot load it */
 	bool provider_runs;   /* libfabric offers endpoints of copyrpc */
 	bool has_rdma;        /* at least one RDMA port is active */
+	bool has_dc;          /* the one that copyrpc uses has DC queue pairs */
 	char nic[64];         /* RDMA device that copyrpc chooses; empty: none */
 	char *mpi_provider;   /* directory in which Open MPI finds the provider, or NULL */
 };

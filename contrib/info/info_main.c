@@ -217,7 +217,8 @@ static void make_plan(struct info *info, const struct options *options, struct i
 	struct info_plan_settings settings;
 
 	info_probe_offer(&facts);
-	info_plan_read(&settings, facts.nic[0]);
+	info_probe_rdma(&facts);
+	info_plan_read(&settings, facts.nic[0], facts.has_dc);
 	info_report_fini(&facts.report);
 	info_plan_make(options->ranks, options->per_node, &settings, plan);
 	info_plan_judge(plan, &settings, &info->report);

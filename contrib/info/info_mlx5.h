@@ -12,7 +12,7 @@
 struct info_mlx5 {
 	bool direct;     /* direct verbs drive the device */
 	unsigned bf_len; /* bytes of a BlueFlame register; 0: none, or unknown */
-	bool has_dc;     /* dynamically connected queue pairs (copyrpc does not use them) */
+	bool has_dc;     /* dynamically connected queue pairs */
 };
 
 /** Creates objects of the device and destroys them. What cannot be created is not there. */

@@ -96,6 +96,14 @@ static uint64_t info_plan_budget(uint64_t ring_peers, uint64_t nic_peers,
 	return mem;
 }
 
+/* Returns one queue pair a peer, or those of rc_max peers and of DC: initiators and a target. */
+static uint64_t info_plan_qps(uint64_t nic_peers, const struct info_plan_settings *settings)
+{
+	if (!settings->dc || nic_peers <= settings->rc_max)
+		return nic_peers;
+	return settings->rc_max + settings->dci_count + 1;
+}
+
 void info_plan_make(uint64_t ranks, uint64_t per_node, const struct info_plan_settings *settings,
 		    struct info_plan *plan)
 {
@@ -119,8 +127,8 @@ void info_plan_make(uint64_t ranks, uint64_t per_node, const struct info_plan_se
 	plan->node_mem = per_node * (plan->ring_mem + plan->session_mem);
 	plan->files =
 		INFO_PLAN_FILES_BASE + INFO_PLAN_FILES_MPI + INFO_PLAN_FILES_PEER * ring_peers;
-	plan->qps = nic_peers;
-	plan->node_qps = per_node * nic_peers;
+	plan->qps = info_plan_qps(nic_peers, settings);
+	plan->node_qps = per_node * plan->qps;
 	plan->ports = per_node * (udp_peers ? 2 : 1);
 }
 
@@ -131,7 +139,7 @@ uint64_t info_plan_peers_for_files(uint64_t files)
 	return files > base ? (files - base) / INFO_PLAN_FILES_PEER : 0;
 }
 
-void info_plan_read(struct info_plan_settings *settings, bool nic)
+void info_plan_read(struct info_plan_settings *settings, bool nic, bool dc)
 {
 	util_param_define(&util_log_prov);
 	util_param_load(&util_log_prov);
@@ -140,6 +148,9 @@ void info_plan_read(struct info_plan_settings *settings, bool nic)
 		.ring_size = util_params.ring_size,
 		.unexpected_mem = util_params.unexpected_mem,
 		.nic = nic && strstr(util_params.paths, "nic"),
+		.dc = dc,
+		.rc_max = (uint64_t)util_params.rc_max,
+		.dci_count = (uint64_t)util_params.dci_count,
 		.shm = strstr(util_params.paths, "shm") != NULL,
 	};
 }

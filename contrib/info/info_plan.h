@@ -51,7 +51,9 @@ uint64_t info_plan_value(const struct info_plan *plan, const struct info_plan_ro
 struct info_plan_settings {
 	uint64_t mem, ring_size, unexpected_mem; /* parameters of the provider */
 	bool nic;                                /* peers on other hosts are reached by RDMA */
-	bool shm;                                /* peers of this host are reached by memory */
+	bool dc;                                 /* and by DC beyond rc_max of them */
+	uint64_t rc_max, dci_count;
+	bool shm; /* peers of this host are reached by memory */
 };
 
 /** Computes the plan of `ranks` ranks, `per_node` on each node. Pure. */
@@ -59,7 +61,7 @@ void info_plan_make(uint64_t ranks, uint64_t per_node, const struct info_plan_se
 		    struct info_plan *plan);
 
 /** Reads the settings of this shell. */
-void info_plan_read(struct info_plan_settings *settings, bool nic);
+void info_plan_read(struct info_plan_settings *settings, bool nic, bool dc);
 
 /** Adds what has to be set for the plan, compared with the limits of this process. */
 void info_plan_judge(const struct info_plan *plan, const struct info_plan_settings *settings,

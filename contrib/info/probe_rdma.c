@@ -181,8 +181,9 @@ static void rdma_judge_unused(struct info_report *report, const struct rdma_port
 /** Tells how the device is driven, and what else it can do. */
 static void rdma_judge_driver(struct info_report *report, const struct rdma_port *port)
 {
-	const char *dc =
-		port->mlx5.has_dc ? "; it has DC queue pairs, which copyrpc does not use" : "";
+	const char *dc = port->mlx5.has_dc
+				 ? "; it has DC queue pairs for peers beyond FI_COPYRPC_RC_MAX"
+				 : "";
 
 	if (!port->mlx5.direct)
 		info_add(report, INFO_NOTE, TOPIC, "rdma-driver",
@@ -230,6 +231,7 @@ static void rdma_judge(struct info *info, const struct rdma_port *port)
 	if (port->active && port->has_gid && !strncmp(info->nic, port->name, len) &&
 	    !info->nic[len]) {
 		info->has_rdma = true;
+		info->has_dc = port->mlx5.has_dc;
 		rdma_judge_used(&info->report, port);
 	} else {
 		rdma_judge_unused(&info->report, port);

@@ -44,6 +44,25 @@ Test(info_plan, peers_on_other_nodes_take_queue_pairs_or_sessions)
 	cr_expect_eq(plan.ring_mem, 9 * (RING_LEN_DEFAULT + 4096) + 90 * 2 * RING_LEN_DEFAULT);
 }
 
+Test(info_plan, peers_beyond_rc_max_share_queue_pairs_if_there_is_dc)
+{
+	struct info_plan_settings dc = plain;
+	struct info_plan plan;
+
+	dc.nic = true;
+	dc.rc_max = 40;
+	dc.dci_count = 8;
+	info_plan_make(100, 10, &dc, &plan);
+	cr_expect_eq(plan.qps, 90, "without DC");
+	dc.dc = true;
+	info_plan_make(100, 10, &dc, &plan);
+	cr_expect_eq(plan.qps, 40 + 8 + 1);
+	cr_expect_eq(plan.node_qps, 490);
+	dc.rc_max = 90;
+	info_plan_make(100, 10, &dc, &plan);
+	cr_expect_eq(plan.qps, 90);
+}
+
 Test(info_plan, rings_shrink_and_then_run_out)
 {
 	struct info_plan_settings little = { .mem = MIB, .shm = true };
