@@ -2,8 +2,7 @@
 /*
  * Cost of a message against the number of sessions of an endpoint.
  *
- * usage: erpc_many_bench [-s SESSIONS] [-a ACTIVE] [-o rr
- * random] [-c] [-n ROUNDS] [-m]
+ * usage: erpc_many_bench [-s SESSIONS] [-a ACTIVE] [-o ORDER] [-c] [-n ROUNDS] [-m | -l]
  *
  * Two endpoints of erpc/ in one thread, back to back (erpc_pipe.h), with SESSIONS sessions between
  * them, of which the first ACTIVE (default: all) send. In a round, BURST sessions, in turn or in
@@ -12,7 +11,8 @@
  * simulated: a round takes ROUND_NS.
  *
  * Prints nanoseconds per message: the median of the blocks, both ends together. -m raises SIGUSR2
- * before and after the rounds, for insn_count. fabtests/scripts/session-cost compares.
+ * before and after the rounds, for insn_count; -l also SIGUSR1 after each part of a round, for
+ * insn_count -l. fabtests/scripts/session-cost compares. ORDER: rr (default) or random.
  */
 #include <rdma/fi_errno.h>
 #include <signal.h>
@@ -39,7 +39,7 @@
 static struct {
 	uint32_t sessions, active;
 	uint32_t rounds; /* rounds of a block */
-	bool random, calls, marks;
+	bool random, calls, marks, parts;
 } opt = { .sessions = 10, .rounds = 2048 };
 
 static struct erpc_ep *eps[2];
@@ -185,19 +185,33 @@ static void say(struct erpc_session *s)
 						 0, &what, sizeof(what)));
 }
 
-static void run(uint32_t rounds)
+/** Ends a part of a round: the other end goes on. */
+static void end_part(bool mark)
 {
+	if (mark)
+		raise(SIGUSR1);
+}
+
+static void run(uint32_t rounds, bool mark)
+{
+	struct erpc_session *speakers[BURST];
 	uint32_t i;
 
 	while (rounds--) {
 		for (i = 0; i < BURST; i++)
-			say(sessions[order[at + i]]);
+			speakers[i] = sessions[order[at + i]];
 		at += BURST;
 		at = at < opt.active ? at : at - opt.active;
+		end_part(mark);
+		for (i = 0; i < BURST; i++)
+			say(speakers[i]);
+		end_part(mark);
 		now_ns += ROUND_NS / 2;
 		erpc_ep_progress(eps[1], now_ns);
+		end_part(mark);
 		now_ns += ROUND_NS / 2;
 		erpc_ep_progress(eps[0], now_ns);
+		end_part(mark);
 	}
 }
 
@@ -216,7 +230,7 @@ static double median_ns(void)
 
 	for (i = 0; i < BLOCKS; i++) {
 		began_ns = util_clock_ns();
-		run(opt.rounds);
+		run(opt.rounds, false);
 		block[i] = (double)(util_clock_ns() - began_ns) / (opt.rounds * BURST);
 	}
 	qsort(block, BLOCKS, sizeof(block[0]), by_value);
@@ -226,7 +240,7 @@ static double median_ns(void)
 static void usage(void)
 {
 	fprintf(stderr, "usage: erpc_many_bench [-s SESSIONS] [-a ACTIVE] [-o rr|random] [-c] "
-			"[-n ROUNDS] [-m]\n"
+			"[-n ROUNDS] [-m | -l]\n"
 			"sessions that speak: at least 8, all of them at most 60000\n");
 	exit(2);
 }
@@ -235,7 +249,7 @@ static void options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "s:a:o:cn:m")) != -1) {
+	while ((c = getopt(argc, argv, "s:a:o:cn:ml")) != -1) {
 		switch (c) {
 		case 's': opt.sessions = (uint32_t)strtoul(optarg, NULL, 10); break;
 		case 'a': opt.active = (uint32_t)strtoul(optarg, NULL, 10); break;
@@ -243,6 +257,7 @@ static void options(int argc, char **argv)
 		case 'c': opt.calls = true; break;
 		case 'n': opt.rounds = (uint32_t)strtoul(optarg, NULL, 10); break;
 		case 'm': opt.marks = true; break;
+		case 'l': opt.marks = opt.parts = true; break;
 		default: usage();
 		}
 	}
@@ -263,11 +278,11 @@ int main(int argc, char **argv)
 	/*
 	 * Uses each session a few times: lazy allocations are done, and round trips are measured.
 	 */
-	run((4 * opt.active + BURST - 1) / BURST);
+	run((4 * opt.active + BURST - 1) / BURST, false);
 	start = received;
 	if (opt.marks) {
 		raise(SIGUSR2);
-		run(opt.rounds);
+		run(opt.rounds, opt.parts);
 		raise(SIGUSR2);
 		printf("%u messages\n", opt.rounds * BURST);
 	} else {

@@ -8,11 +8,16 @@
  * because the device model executes doorbells there. Other threads run at full speed and are not
  * counted.
  *
- * usage: insn_count [-a] FILE PROGRAM [ARGUMENT...]
+ * usage: insn_count [-a | -l] FILE PROGRAM [ARGUMENT...]
  *
  * writes "COUNT OBJECT" lines to FILE; with -a "COUNT OBJECT OFFSET", one for each instruction
  * address that was met, by its offset in the file (fabtests/scripts/cost-where maps them to
  * functions).
+ *
+ * -l counts cache lines instead. Each round of the section has four parts, which the program ends
+ * with SIGUSR1: it prepares, end 0 sends, end 1 receives and responds, end 0 receives. Writes
+ * "END ADDRESS OBJECT OFFSET" for each line that an end touched in one round only (insn_lines.h),
+ * with the first instruction that did.
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,9 +28,15 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "insn_lines.h"
+#include "x86_access.h"
+
+#define ROUND_PARTS 4u
 
 #define MAPS_MAX 1024
 #define PCS_MAX  (1u << 18) /* distinct addresses: a power of two */
@@ -61,6 +72,8 @@ struct count {
 	int within;          /* and number of handlers running */
 	struct pc *pcs;      /* PCS_MAX entries, or NULL: no addresses recorded */
 	size_t pc_cnt;
+	bool lines;    /* cache lines are counted */
+	uint32_t part; /* parts of rounds that have ended */
 };
 
 static void die(const char *what)
@@ -116,6 +129,28 @@ static unsigned long count_pc(const struct count *c)
 	return regs_read(c).rip;
 }
 
+/* Notes what the next instruction accesses. */
+static void count_accesses(const struct count *c)
+{
+	struct user_regs_struct regs = regs_read(c);
+	uint8_t code[2 * X86_INSN_MAX] = { 0 };
+	struct iovec local = { .iov_base = code, .iov_len = X86_INSN_MAX };
+	struct iovec remote = { .iov_base = (void *)regs.rip, .iov_len = X86_INSN_MAX };
+	struct x86_access accesses[X86_ACCESS_MAX];
+	int i, cnt;
+
+	if (process_vm_readv(c->pid, &local, 1, &remote, 1, 0) <= 0)
+		die("reading an instruction");
+	cnt = x86_accesses(code, &regs, accesses);
+	if (cnt < 0) {
+		fprintf(stderr, "insn_count: instruction with unknown accesses at %#llx\n",
+			regs.rip);
+		exit(EXIT_FAILURE);
+	}
+	for (i = 0; i < cnt; i++)
+		insn_lines_touch(accesses[i].addr, accesses[i].len, regs.rip);
+}
+
 static long count_syscall(const struct count *c)
 {
 	return (long)regs_read(c).orig_rax;
@@ -156,6 +191,27 @@ static void count_step(struct count *c)
 	map->cnt++;
 	if (c->pcs)
 		count_addr(c, addr);
+	if (c->lines && c->part % ROUND_PARTS)
+		count_accesses(c);
+}
+
+/* Begins or ends the section. */
+static void count_mark(struct count *c)
+{
+	c->pace = c->pace == PACE_RUN ? PACE_STEP : PACE_RUN;
+	if (c->pace != PACE_STEP)
+		return;
+	maps_read(c);
+	c->part = 0;
+	insn_lines_begin();
+	insn_lines_at(0, 0);
+}
+
+/* Ends a part of a round. */
+static void count_part(struct count *c)
+{
+	c->part++;
+	insn_lines_at(c->part / ROUND_PARTS, c->part % ROUND_PARTS == 2);
 }
 
 static const char *map_name(const struct map *map)
@@ -175,15 +231,33 @@ static void report_addrs(struct count *c, FILE *out)
 	}
 }
 
+struct report_to {
+	struct count *c;
+	FILE *out;
+};
+
+static void report_line(void *arg, unsigned end, uint64_t addr, uint64_t pc)
+{
+	const struct report_to *to = arg;
+	const struct map *map = maps_find(to->c, pc);
+
+	if (map)
+		fprintf(to->out, "%u 0x%lx %s 0x%lx\n", end, addr, map_name(map),
+			pc - map->start + map->offset);
+}
+
 static void report(struct count *c, const char *path)
 {
 	FILE *out = fopen(path, "w");
+	struct report_to to = { .c = c, .out = out };
 
 	if (!out)
 		die(path);
 	if (c->pcs)
 		report_addrs(c, out);
-	for (size_t i = 0; !c->pcs && i < c->map_cnt; i++) {
+	if (c->lines)
+		insn_lines_each(report_line, &to);
+	for (size_t i = 0; !c->pcs && !c->lines && i < c->map_cnt; i++) {
 		if (c->maps[i].cnt)
 			fprintf(out, "%lu %s\n", c->maps[i].cnt, map_name(&c->maps[i]));
 	}
@@ -203,10 +277,11 @@ static void returned(struct count *c)
 static int stopped(struct count *c, int sig)
 {
 	switch (sig) {
-	case SIGUSR2:
-		c->pace = c->pace == PACE_RUN ? PACE_STEP : PACE_RUN;
-		if (c->pace == PACE_STEP)
-			maps_read(c);
+	case SIGUSR2: count_mark(c); return 0;
+	case SIGUSR1:
+		if (!c->lines || c->pace != PACE_STEP)
+			return sig;
+		count_part(c);
 		return 0;
 	case SIGTRAP:
 		if (c->pace == PACE_STEP)
@@ -273,10 +348,11 @@ int main(int argc, char **argv)
 	bool addrs = argc > 1 && !strcmp(argv[1], "-a");
 	int status;
 
-	argc -= addrs;
-	argv += addrs;
+	c.lines = argc > 1 && !strcmp(argv[1], "-l");
+	argc -= addrs || c.lines;
+	argv += addrs || c.lines;
 	if (argc < 3) {
-		fprintf(stderr, "usage: insn_count [-a] FILE PROGRAM [ARGUMENT...]\n");
+		fprintf(stderr, "usage: insn_count [-a | -l] FILE PROGRAM [ARGUMENT...]\n");
 		return 2;
 	}
 	if (addrs && !(c.pcs = calloc(PCS_MAX, sizeof(*c.pcs))))
