@@ -536,11 +536,11 @@ void erpc_pair_check(struct erpc_pair *p)
 		cr_assert_eq(e->replies, e->calls_sent);
 		cr_assert_eq(e->acked, e->s->send.posted_pos);
 		cr_assert_eq(e->s->credit.avail, e->s->credit.max, "credits are conserved");
-		cr_assert_eq(e->s->send.grant_left, ERPC_GRANT);
+		cr_assert_eq(e->s->calls.grant_left, ERPC_GRANT);
 		cr_assert_eq(e->s->resp.calls_pending, 0);
-		cr_assert_eq(e->s->resp.reserved, 0);
+		cr_assert_eq(e->s->reply_reserved, 0);
 		cr_assert_eq(e->s->retained_len, 0);
-		cr_assert_eq(e->s->send.calls.used_cnt, 0);
+		cr_assert_eq(e->s->calls.open.used_cnt, 0);
 		cr_assert_eq(e->ep->bodies.used_cnt, 0);
 	}
 }

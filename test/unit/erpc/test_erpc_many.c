@@ -58,6 +58,39 @@ Test(erpc_many, the_first_sessions_cannot_overflow_the_receive_buffers_and_all_g
 	erpc_pair_fini(&p);
 }
 
+Test(erpc_many, memory_of_closed_sessions_is_used_again)
+{
+	static struct erpc_session *all[MANY];
+	struct wire_erpc_params params;
+	struct erpc_ep *ep;
+	uint32_t i, round;
+	size_t few = 0, huge = 0;
+
+	erpc_pair_start(&p, 4, PAIR_MTU);
+	ep = p.end[0].ep;
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < MANY; i++) {
+			cr_assert_eq(erpc_session_open(ep, &params, &all[i]), 0);
+			cr_assert_eq((uintptr_t)all[i] % 64, 0,
+				     "its lines are where they should be");
+			cr_assert_not(all[i]->lossy, "zeroed");
+			all[i]->lossy = true;
+		}
+		cr_expect_eq(ep->sessions_few.item_cnt, ERPC_SESSIONS_FEW);
+		cr_expect_eq(ep->sessions_few.used_cnt, ERPC_SESSIONS_FEW);
+		if (!round) {
+			few = ep->sessions_few.item_cnt;
+			huge = ep->sessions_huge.item_cnt;
+		}
+		cr_expect_eq(ep->sessions_few.item_cnt, few);
+		cr_expect_eq(ep->sessions_huge.item_cnt, huge);
+		for (i = 0; i < MANY; i++)
+			erpc_session_close(all[i]);
+		cr_expect_eq(ep->sessions_huge.used_cnt, 0);
+	}
+	erpc_pair_fini(&p);
+}
+
 Test(erpc_many, an_idle_session_has_only_its_struct)
 {
 	cr_expect_leq(sizeof(struct erpc_session), ERPC_SESSION_MEM_MAX);

@@ -198,7 +198,7 @@ Test(erpc_session, without_loss_a_session_lingers_for_four_time_outs, .init = se
 	send_with_lost_responses(0);
 	cr_expect_not(erpc_session_is_busy(p.end[0].s), "the sender has its response");
 	cr_expect_not(s->lossy);
-	expect_lingers(s, 4 * s->time.rto.rto_ns);
+	expect_lingers(s, 4 * erpc_rto_ns(&s->time.rto));
 }
 
 /** The first lost packet is the last response of an end that closes at once. */
@@ -227,7 +227,7 @@ Test(erpc_session, after_losses_a_session_lingers_longer, .init = setup, .fini =
 
 	send_with_lost_responses(2);
 	cr_expect(s->lossy);
-	cr_expect_gt(erpc_session_linger_ns(s), (1 + 1.5 * (64 - 2)) * s->time.rto.rto_ns,
+	cr_expect_gt(erpc_session_linger_ns(s), (1 + 1.5 * (64 - 2)) * erpc_rto_ns(&s->time.rto),
 		     "five doublings, each spread by half");
 	expect_lingers(s, erpc_session_linger_ns(s));
 }
@@ -323,8 +323,8 @@ Test(erpc_session, time_outs_are_longer_than_the_queues_of_paced_sessions)
 		cr_expect_eq(rto->min_ns, queue_ns < ERPC_RTO_MAX ? queue_ns : ERPC_RTO_MAX, "%g",
 			     rate);
 		cr_expect_leq(rto->min_ns, min_ns);
-		cr_expect_geq(rto->rto_ns, rto->min_ns, "%g", rate);
-		cr_expect_leq(rto->rto_ns, rto->max_ns, "%g", rate);
+		cr_expect_geq(erpc_rto_ns(rto), rto->min_ns, "%g", rate);
+		cr_expect_leq(erpc_rto_ns(rto), rto->max_ns, "%g", rate);
 		min_ns = rto->min_ns;
 		erpc_pair_fini(&p);
 	}
@@ -422,7 +422,7 @@ Test(erpc_session, a_stopped_session_is_in_no_list)
 Test(erpc_session, is_busy_while_a_response_is_due, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = p.end[0].s;
-	uint32_t *const masks[] = { &s->resp.due_mask, &s->ack.wait_mask, &s->ack.empty_mask };
+	uint8_t *const masks[] = { &s->resp.due_mask, &s->ack.wait_mask, &s->ack.empty_mask };
 	struct util_list reply;
 
 	cr_expect_not(erpc_session_is_busy(s));
@@ -442,13 +442,13 @@ Test(erpc_session, is_busy_while_a_response_is_due, .init = setup, .fini = teard
 
 Test(erpc_session, linger_time_is_bounded, .init = setup, .fini = teardown)
 {
-	struct erpc_session s = { .time.rto.rto_ns = 200000 };
+	struct erpc_session s = { .time.rto.first_ns = 200000 };
 
 	cr_expect_eq(erpc_session_linger_ns(&s), 800000);
 	s.lossy = true;
 	cr_expect_eq(erpc_session_linger_ns(&s), 50000000);
-	s.time.rto.rto_ns = 1000000;
+	s.time.rto.first_ns = 1000000;
 	cr_expect_eq(erpc_session_linger_ns(&s), 96000000);
-	s.time.rto.rto_ns = ERPC_RTO_MAX;
+	s.time.rto.first_ns = ERPC_RTO_MAX;
 	cr_expect_eq(erpc_session_linger_ns(&s), 1000000000);
 }

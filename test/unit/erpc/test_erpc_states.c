@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/erpc_divert.h"
 #include "unit/erpc/rx/forged.h"
 
 #define NOT_COUNTED (-1) /* waits until the session is attached */
@@ -114,7 +115,7 @@ static void begin(enum state state)
 	memset(&v, 0, sizeof(v));
 	cr_assert_eq(erpc_session_open(ep, &v.params, &v.s), 0);
 	cr_assert_eq(erpc_session_open(forged_pair.end[1].ep, &v.peer_half, &v.peer), 0);
-	v.s->conn.up = &ups;
+	erpc_divert(v.s, &ups);
 	if (state == OPENED)
 		return;
 	connect_one(v.s, &v.peer_half, 1);

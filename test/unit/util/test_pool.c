@@ -106,6 +106,29 @@ Test(pool, no_more_objects_are_allocated_than_the_limit)
 	}
 }
 
+Test(pool, large_chunks_begin_at_a_huge_page)
+{
+	size_t cnt = (UTIL_POOL_HUGE - UTIL_POOL_HEAD) / 4096;
+	struct util_pool pool;
+	char *first, *last = NULL;
+
+	util_pool_init(&pool, 4096, cnt, 0);
+	first = util_pool_alloc(&pool);
+	cr_assert_not_null(first);
+	cr_expect_eq((uintptr_t)first % UTIL_POOL_HUGE, UTIL_POOL_HEAD);
+	for (size_t i = 1; i < cnt; i++) {
+		last = util_pool_alloc(&pool);
+		cr_assert_not_null(last);
+		memset(last, 1, 4096);
+	}
+	cr_expect_eq(last - first, (ptrdiff_t)((cnt - 1) * 4096), "all on one page");
+	cr_expect_eq(pool.item_cnt, cnt);
+	util_pool_fini(&pool);
+	util_pool_init(&pool, SIZE_MAX - UTIL_POOL_HUGE, 1, 0);
+	cr_expect_null(util_pool_alloc(&pool), "rounding up would overflow");
+	util_pool_fini(&pool);
+}
+
 Test(pool, a_size_that_overflows_is_out_of_memory)
 {
 	struct util_pool pool;

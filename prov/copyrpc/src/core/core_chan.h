@@ -169,8 +169,20 @@ enum core_shortage {
 };
 
 struct core_chan {
+	/* The first cache line has what each message needs. */
 	const struct core_chan_ops *ops;
-	struct core_peer *peer; /* set by core when the channel comes up */
+	struct core_peer *peer;           /* set by core when the channel comes up */
+	struct copyrpc_stats_peer *stats; /* the engine counts there; set by it */
+	/*
+	 * CORE_CHAN_ASYNC. Positions of 64 bits that grow: messages before *posted are posted,
+	 * messages before the last position of on_acked are with the peer. core sets `awaited` to
+	 * the end of the last message that has a pending completion. The engine obtains its
+	 * acknowledgement, if need be with a message.
+	 */
+	const uint64_t *posted;
+	uint64_t awaited;
+	uint32_t caps;
+	uint32_t access_inline; /* longest write whose bytes ops->access takes before its return */
 	size_t eager_max;       /* maximum of ext_len + len of one send or call */
 	/*
 	 * Messages up to this length are eager, as far as eager_max permits, where the domain's
@@ -182,24 +194,13 @@ struct core_chan {
 	size_t retained;               /* retained buffers that users refer to (core_rpc.h) */
 	struct util_list stopped_link; /* core_ep.stopped */
 	size_t get_min;                /* smallest get that pays off; 0: the domain's limit */
-	uint32_t caps;
-	uint32_t access_inline; /* longest write whose bytes ops->access takes before its return */
 	/*
 	 * Device with which memory is registered for ops->direct, the same pointer in all channels
 	 * that share registrations. NULL: ops->direct, undirect and reg do not work.
 	 */
 	const void *reg_dev;
-	/*
-	 * CORE_CHAN_ASYNC. Positions of 64 bits that grow: messages before *posted are posted,
-	 * messages before the last position of on_acked are with the peer. core sets `awaited` to
-	 * the end of the last message that has a pending completion. The engine obtains its
-	 * acknowledgement, if need be with a message.
-	 */
-	const uint64_t *posted;
-	uint64_t awaited;
-	enum core_shortage shortage;      /* cause of the last -FI_EAGAIN from call or call_buf */
-	int32_t pid;                      /* process of the peer; 0: unknown. Set by the engine */
-	struct copyrpc_stats_peer *stats; /* the engine counts there; set by it */
+	enum core_shortage shortage; /* cause of the last -FI_EAGAIN from call or call_buf */
+	int32_t pid;                 /* process of the peer; 0: unknown. Set by the engine */
 };
 
 /** Records the cause of `err`, an error of a call. Returns `err`. */

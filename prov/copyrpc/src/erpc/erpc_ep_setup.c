@@ -72,6 +72,7 @@ int erpc_ep_open(const struct erpc_ep_attr *attr, struct erpc_ep **out)
 	util_pool_init(&ep->bodies, sizeof(struct erpc_body), 64, 0);
 	util_pool_init(&ep->exposure_pool, sizeof(struct erpc_exposure), 16, 0);
 	util_idmap_init(&ep->exposures);
+	erpc_ep_mem_init(ep);
 	erpc_bufs_init(&ep->bufs, ep->dg, ep->dev, ep->dev_ops);
 	pthread_mutex_init(&ep->lock, NULL);
 	ret = erpc_ep_make(ep, attr);
@@ -110,6 +111,7 @@ void erpc_ep_close(struct erpc_ep *ep)
 	if (ep->sessions)
 		munmap(ep->sessions, ERPC_TABLE_LEN);
 	free(ep->used);
+	erpc_ep_mem_fini(ep);
 	pthread_mutex_destroy(&ep->lock);
 	free(ep);
 }

@@ -21,7 +21,7 @@ void erpc_session_flush(struct erpc_session *s)
 	if (erpc_respond_has_some(s))
 		erpc_respond_flush(s);
 	erpc_send_leave(s);
-	if (!util_list_is_empty(&s->gets.pending))
+	if (s->send.waits & ERPC_WAITS_GETS)
 		erpc_get_flush(s);
 	erpc_kick(s);
 }
@@ -39,7 +39,7 @@ static bool erpc_session_has_unsent(const struct erpc_session *s)
 
 uint64_t erpc_session_linger_ns(const struct erpc_session *s)
 {
-	uint64_t ns = s->time.rto.rto_ns * (s->lossy ? ERPC_LINGER_LOSSY : ERPC_LINGER);
+	uint64_t ns = erpc_rto_ns(&s->time.rto) * (s->lossy ? ERPC_LINGER_LOSSY : ERPC_LINGER);
 
 	if (s->lossy && ns < ERPC_LINGER_MIN)
 		ns = ERPC_LINGER_MIN;
@@ -83,7 +83,7 @@ static uint64_t erpc_ep_next_ns(const struct erpc_ep *ep)
 	if (!util_list_is_empty(&ep->piggybacking))
 		at_ns = erpc_ep_min(at_ns, UTIL_CONTAINER_OF(ep->piggybacking.next,
 							     struct erpc_session, piggyback_link)
-						   ->ack.until_ns);
+						   ->ack_until_ns);
 	return at_ns;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Open, connect and close of a session: see erpc_setup.h. */
 #include <rdma/fi_errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "erpc/bulk/erpc_direct.h"
@@ -35,20 +34,20 @@ static void erpc_session_lists(struct erpc_session *s)
 	util_list_init(&s->conn.chan.stopped_link);
 	erpc_wheel_item_init(&s->time.pace);
 	erpc_wheel_item_init(&s->time.timer);
-	util_idmap_init(&s->send.calls);
+	util_idmap_init(&s->calls.open);
 }
 
 int erpc_session_open(struct erpc_ep *ep, struct wire_erpc_params *params,
 		      struct erpc_session **session)
 {
-	struct erpc_session *s = calloc(1, sizeof(*s));
+	struct erpc_session *s = erpc_ep_alloc_session(ep);
 	int ret;
 
 	if (!s)
 		return -FI_ENOMEM;
 	ret = erpc_ep_alloc_num(ep, &s->num, &s->credit.max, &s->token);
 	if (ret) {
-		free(s);
+		erpc_ep_free_session(ep, s);
 		return ret;
 	}
 	s->credit.promised = s->credit.max;
@@ -118,7 +117,7 @@ static void erpc_session_limits(struct erpc_session *s)
 	s->conn.chan.resp_sure = ERPC_RESP_MAX;
 	s->conn.chan.get_min = ERPC_GET_MIN;
 	s->conn.chan.posted = &s->send.posted_pos;
-	s->send.grant_left = ERPC_GRANT;
+	s->calls.grant_left = ERPC_GRANT;
 	s->get_window = erpc_session_window(s);
 	s->get_max = parts < ERPC_GET_MAX ? (uint32_t)parts : ERPC_GET_MAX;
 }
@@ -192,6 +191,7 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *
 	erpc_session_limits(s);
 	erpc_session_timeout(s);
 	erpc_timely_init(&s->time.timely, &ep->timely_cfg, ep->now_ns);
+	erpc_session_note_rate(s, ep->paces);
 	s->listed = true;
 	__atomic_store_n(&ep->sessions[s->num], s, __ATOMIC_RELEASE);
 	return 0;
@@ -231,8 +231,8 @@ void erpc_session_end(struct erpc_session *s)
 
 static void erpc_session_forget_calls(struct erpc_session *s)
 {
-	util_idmap_fini(&s->send.calls);
-	util_idmap_init(&s->send.calls);
+	util_idmap_fini(&s->calls.open);
+	util_idmap_init(&s->calls.open);
 }
 
 static void erpc_session_drop_bufs(struct erpc_session *s)
@@ -243,6 +243,7 @@ static void erpc_session_drop_bufs(struct erpc_session *s)
 
 	erpc_buf_free(bufs, s->batch.buf);
 	s->batch.buf = NULL;
+	s->send.waits &= ~ERPC_WAITS_BATCH;
 	erpc_session_close_all(s);
 	while ((first = util_list_pop(&s->resp.replies)))
 		erpc_buf_free(bufs, UTIL_CONTAINER_OF(first, struct erpc_buf, link));
@@ -285,7 +286,7 @@ static void erpc_session_free(struct erpc_session *s)
 {
 	if (s->ah)
 		s->ep->dg->ops->forget(s->ep->dg, s->ah);
-	free(s);
+	erpc_ep_free_session(s->ep, s);
 }
 
 void erpc_session_close(struct erpc_session *s)
@@ -300,7 +301,7 @@ void erpc_session_close(struct erpc_session *s)
 		body->refs = 1;
 		erpc_body_put(body);
 	}
-	util_idmap_fini(&s->send.calls);
+	util_idmap_fini(&s->calls.open);
 	erpc_ep_free_num(ep, s->num, s->credit.promised);
 	if (!erpc_session_is_read(s)) {
 		erpc_session_free(s);

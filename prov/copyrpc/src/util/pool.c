@@ -10,12 +10,15 @@
 #include <assert.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "util/bits.h"
 
 struct util_pool_chunk {
 	struct util_pool_chunk *next;
 } __attribute__((aligned(UTIL_CACHE_LINE)));
+
+static_assert(sizeof(struct util_pool_chunk) == UTIL_POOL_HEAD, "pool.h");
 
 void util_pool_init(struct util_pool *pool, size_t item_len, size_t chunk_items, size_t max_items)
 {
@@ -51,6 +54,22 @@ static size_t util_pool_next_items(const struct util_pool *pool)
 	return pool->chunk_items;
 }
 
+/* Allocates a chunk of `len` bytes, with advice to use huge pages if it fills them. */
+static struct util_pool_chunk *util_pool_chunk_alloc(size_t len)
+{
+	void *chunk;
+
+	if (len % UTIL_POOL_HUGE && len % UTIL_POOL_HUGE < UTIL_POOL_HUGE / 32 * 31)
+		return aligned_alloc(UTIL_CACHE_LINE, len);
+	if (len > SIZE_MAX - UTIL_POOL_HUGE)
+		return NULL;
+	len = util_align_up(len, UTIL_POOL_HUGE);
+	chunk = aligned_alloc(UTIL_POOL_HUGE, len);
+	if (chunk)
+		madvise(chunk, len, MADV_HUGEPAGE);
+	return chunk;
+}
+
 int util_pool_grow(struct util_pool *pool)
 {
 	size_t items = util_pool_next_items(pool);
@@ -60,7 +79,7 @@ int util_pool_grow(struct util_pool *pool)
 	if (!items || __builtin_mul_overflow(items, pool->item_len, &len) ||
 	    __builtin_add_overflow(len, sizeof(*chunk), &len))
 		return -FI_ENOMEM;
-	chunk = aligned_alloc(UTIL_CACHE_LINE, len);
+	chunk = util_pool_chunk_alloc(len);
 	if (!chunk)
 		return -FI_ENOMEM;
 	chunk->next = pool->chunks;

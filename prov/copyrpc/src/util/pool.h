@@ -4,13 +4,19 @@
  *
  * Chunks come from the heap. A LIFO free list runs through the objects, so the object most likely
  * in the cache is allocated first and the common case is one load and one store. Objects are
- * 64-byte aligned and never move. Memory returns to the heap only at fini. Not locked: the owner's
- * lock covers the pool.
+ * 64-byte aligned and never move. Memory returns to the heap only at fini. Chunks that fill
+ * huge pages but for a 32nd are on them, where the system has some. Not locked: the
+ * owner's lock covers the pool.
  */
 #ifndef UTIL_POOL_H
 #define UTIL_POOL_H
 
 #include <stddef.h>
+
+#define UTIL_POOL_HUGE ((size_t)2 << 20)
+
+/** Bytes of a chunk that are not for objects. */
+#define UTIL_POOL_HEAD 64u
 
 struct util_pool_item {
 	struct util_pool_item *next;

@@ -20,13 +20,13 @@ Test(erpc_rto, settles_above_a_steady_round_trip, .init = setup)
 {
 	int i;
 
-	cr_expect_eq(r.rto_ns, 5 * MS);
+	cr_expect_eq(erpc_rto_ns(&r), 5 * MS);
 	for (i = 0; i < 100; i++)
 		erpc_rto_sample(&r, 400 * US);
-	cr_expect_geq(r.rto_ns, 600 * US, "responses may be a little late");
-	cr_expect_leq(r.rto_ns, 610 * US);
-	cr_expect_geq(r.rack_ns, 500 * US);
-	cr_expect_leq(r.rack_ns, 510 * US);
+	cr_expect_geq(erpc_rto_ns(&r), 600 * US, "responses may be a little late");
+	cr_expect_leq(erpc_rto_ns(&r), 610 * US);
+	cr_expect_geq(erpc_rto_rack_ns(&r), 500 * US);
+	cr_expect_leq(erpc_rto_rack_ns(&r), 510 * US);
 }
 
 Test(erpc_rto, stays_above_round_trips_that_vary, .init = setup)
@@ -37,11 +37,11 @@ Test(erpc_rto, stays_above_round_trips_that_vary, .init = setup)
 
 	for (i = 0; i < 10000; i++) {
 		rtt = 300 * US + rng_below(&rng, 200 * US);
-		late += i > 100 && rtt > r.rto_ns;
+		late += i > 100 && rtt > erpc_rto_ns(&r);
 		erpc_rto_sample(&r, rtt);
 	}
 	cr_expect_lt(late, 100, "%d of 10000 would have counted as lost", late);
-	cr_expect_leq(r.rto_ns, MS, "and not by far");
+	cr_expect_leq(erpc_rto_ns(&r), MS, "and not by far");
 }
 
 Test(erpc_rto, backs_off_to_its_bound, .init = setup)
@@ -49,8 +49,8 @@ Test(erpc_rto, backs_off_to_its_bound, .init = setup)
 	unsigned losses;
 
 	erpc_rto_sample(&r, US);
-	cr_expect_eq(r.rto_ns, 100 * US, "the lower bound");
-	cr_expect_eq(erpc_rto_after(&r, 0), r.rto_ns);
+	cr_expect_eq(erpc_rto_ns(&r), 100 * US, "the lower bound");
+	cr_expect_eq(erpc_rto_after(&r, 0), erpc_rto_ns(&r));
 	for (losses = 1; losses < 100; losses++) {
 		uint64_t before = erpc_rto_after(&r, losses - 1), rto = erpc_rto_after(&r, losses);
 		bool flat = losses > ERPC_RTO_EARLY && losses <= ERPC_RTO_EARLY + ERPC_RTO_FLAT;
@@ -60,7 +60,7 @@ Test(erpc_rto, backs_off_to_its_bound, .init = setup)
 	cr_expect_eq(erpc_rto_after(&r, 65535), 80 * MS);
 	cr_expect_eq(erpc_rto_after(&r, ERPC_RTO_EARLY + ERPC_RTO_FLAT), 6400 * US);
 	erpc_rto_sample(&r, 10000 * MS);
-	cr_expect_eq(r.rto_ns, 80 * MS, "the upper bound");
+	cr_expect_eq(erpc_rto_ns(&r), 80 * MS, "the upper bound");
 }
 
 Test(erpc_rto, early_doublings_have_a_bound_in_time)
@@ -73,7 +73,8 @@ Test(erpc_rto, early_doublings_have_a_bound_in_time)
 	cr_expect_eq(erpc_rto_after(&r, ERPC_RTO_EARLY + ERPC_RTO_FLAT + 2), 1000 * MS);
 	for (int i = 0; i < 100; i++)
 		erpc_rto_sample(&r, 100 * MS);
-	cr_expect_eq(erpc_rto_after(&r, 1), 2 * r.rto_ns, "a long round trip is doubled at once");
+	cr_expect_eq(erpc_rto_after(&r, 1), 2 * erpc_rto_ns(&r),
+		     "a long round trip is doubled at once");
 }
 
 /** If all packets are repeated nothing is measured, and all would be repeated for ever. */

@@ -33,8 +33,9 @@ static void samples(int cnt, double rtt_us, double step_us)
 Test(erpc_timely, begins_open_and_stays_open_on_an_idle_path, .init = setup)
 {
 	cr_expect(erpc_timely_is_open(&t));
-	cr_expect(erpc_timely_may_skip(&t, 50 * US));
-	cr_expect_not(erpc_timely_may_skip(&t, 51 * US));
+	cr_expect(erpc_timely_may_skip(t.cfg, false, 50 * US));
+	cr_expect_not(erpc_timely_may_skip(t.cfg, false, 51 * US));
+	cr_expect_not(erpc_timely_may_skip(t.cfg, true, 50 * US));
 	samples(1000, 10, 0);
 	cr_expect(erpc_timely_is_open(&t));
 	cr_expect_eq(erpc_timely_gap_ns(&t, 3125), 1000);

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "support/erpc_divert.h"
+
 struct erpc_pair forged_pair;
 
 void forged_setup(void)
@@ -128,7 +130,7 @@ bool forged_is_unchanged(struct before *b)
 		b->s.rx[slot].early = s->rx[slot].early;
 		b->s.rx[slot].early_num = s->rx[slot].early_num;
 	}
-	b->s.time.rx_ns = s->time.rx_ns; /* the time of the last packet may change */
+	b->s.rx_ns = s->rx_ns; /* the time of the last packet may change */
 	return !memcmp(&b->s, s, sizeof(b->s));
 }
 
@@ -206,7 +208,7 @@ static struct erpc_session *attacker;
 void forged_victim_open(const struct core_upcalls *up)
 {
 	erpc_pair_join(forged_pair.end[0].ep, forged_pair.end[1].ep, &forged_victim, &attacker);
-	forged_victim->conn.up = up;
+	erpc_divert(forged_victim, up);
 }
 
 void forged_victim_close(void)

@@ -97,20 +97,20 @@ Test(erpc_call, refused_calls_cost_nothing_and_replies_return_the_grant)
 	uint32_t cnt, i;
 
 	erpc_pair_start(&p, rng_env("COPYRPC_TEST_SEED", 8), PAIR_MTU);
-	all = e->s->send.grant_left;
+	all = e->s->calls.grant_left;
 	for (i = 0; i < 20; i++) {
 		e->len_max = e->len_exact = 1 + 97 * i;
 		cnt = fill(e);
 		cr_assert_gt(cnt, ERPC_BATCH_SLOTS);
-		grant = e->s->send.grant_left;
+		grant = e->s->calls.grant_left;
 		taken = e->s->send.posted_pos;
 		cr_expect_eq(grant, all - (uint64_t)cnt * erpc_call_cost(PAIR_RESP_MAX));
 		cr_expect_eq(pair_call(e, 0), -FI_EAGAIN);
 		cr_expect_eq(pair_call(e, CORE_SEND_NOW), -FI_EAGAIN);
-		cr_expect_eq(e->s->send.grant_left, grant);
+		cr_expect_eq(e->s->calls.grant_left, grant);
 		cr_expect_eq(e->s->send.posted_pos, taken);
 		erpc_pair_settle(&p);
-		cr_expect_eq(e->s->send.grant_left, all, "round %u", i);
+		cr_expect_eq(e->s->calls.grant_left, all, "round %u", i);
 	}
 	erpc_pair_check(&p);
 	erpc_pair_fini(&p);
@@ -140,10 +140,10 @@ Test(erpc_call, the_shortage_of_a_refused_call_is_credit_or_space)
 	cr_expect_eq(fill_with(e, 2 * PAIR_MTU), CORE_SHORT_SPACE);
 	erpc_pair_settle(&p);
 	cr_expect_eq(shortage(e), CORE_SHORT_NONE);
-	taken = e->s->send.grant_left - 3 * erpc_call_cost(PAIR_RESP_MAX);
-	e->s->send.grant_left -= taken;
+	taken = e->s->calls.grant_left - 3 * erpc_call_cost(PAIR_RESP_MAX);
+	e->s->calls.grant_left -= taken;
 	cr_expect_eq(fill_with(e, 8), CORE_SHORT_CREDIT);
-	e->s->send.grant_left += taken;
+	e->s->calls.grant_left += taken;
 	erpc_pair_settle(&p);
 	cr_expect_eq(shortage(e), CORE_SHORT_NONE);
 	erpc_pair_check(&p);

@@ -156,7 +156,7 @@ Test(erpc_kick, an_ambiguous_response_is_not_measured)
 	begin();
 	before = p.end[0].s->time.rto;
 	plan.delay = 2;
-	plan.delay_ns = before.rto_ns - before.srtt_ns + 40 * US;
+	plan.delay_ns = erpc_rto_ns(&before) - before.srtt_ns + 40 * US;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	until_arrived();
 	cr_assert_eq(plan.seen, 2, "it was sent again before the response arrived");
@@ -213,7 +213,7 @@ Test(erpc_kick, the_silent_wait_of_a_batch_is_not_measured)
 	plan.mute = true;
 	for (i = 0; i < 2; i++) {
 		cr_assert_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
-		erpc_pair_run(&p, i ? US : before.rto_ns - 60 * US);
+		erpc_pair_run(&p, i ? US : erpc_rto_ns(&before) - 60 * US);
 	}
 	until_arrived();
 	cr_assert_eq(counts()->timeouts, 1, "the second one had not timed out yet");

@@ -129,10 +129,12 @@ Test(erpc_kick_now, requests_that_must_wait_do_not_leave)
 	s->ep->out.cnt = ERPC_BURST;
 	cr_expect_not(erpc_kick_may_now(s, LEN), "the burst is full");
 	s->ep->out.cnt = 0;
-	s->ep->paces = true;
 	s->time.timely.rate = s->time.timely.cfg->max_rate / 2;
+	erpc_session_note_rate(s, true);
 	cr_expect_not(erpc_kick_may_now(s, LEN), "paced");
+	erpc_session_note_rate(s, false);
+	cr_expect(erpc_kick_may_now(s, LEN), "the endpoint does not pace");
 	s->time.timely.rate = s->time.timely.cfg->max_rate;
+	erpc_session_note_rate(s, true);
 	cr_expect(erpc_kick_may_now(s, LEN));
-	s->ep->paces = false;
 }

@@ -38,7 +38,7 @@ static void replies_arrive(uint64_t seed, uint32_t mtu)
 	}
 	erpc_pair_settle(&p);
 	cr_expect_gt(asks->replies, 500);
-	cr_expect_eq(gives->s->resp.reserved, 0);
+	cr_expect_eq(gives->s->reply_reserved, 0);
 	cr_expect_eq(gives->s->resp.calls_pending, 0);
 	cr_expect_eq(gives->s->retained_len, 0, "all bytes of calls were released");
 	close_pair();

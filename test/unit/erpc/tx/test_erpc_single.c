@@ -79,12 +79,12 @@ static void compare_sending(void)
 	cr_expect_eq(single->batch.buf, any->batch.buf);
 	cr_expect_eq(single->batch.end - single->batch.fill, any->batch.end - any->batch.fill);
 	cr_expect_eq(single->send.seq, any->send.seq);
-	cr_expect_eq(single->send.sent_pos, any->send.sent_pos);
+	cr_expect_eq(single->batch.sent, any->batch.sent);
 	cr_expect_eq(single->send.posted_pos, any->send.posted_pos);
-	cr_expect_eq(single->send.batch_ends[0], any->send.batch_ends[0]);
+	cr_expect_eq(single->send.batch_cnts[0], any->send.batch_cnts[0]);
 	cr_expect_eq(single->batch.after_single, any->batch.after_single);
 	cr_expect_eq(single->batch.bursts, any->batch.bursts);
-	cr_expect_eq(single->send.grant_left, any->send.grant_left);
+	cr_expect_eq(single->calls.grant_left, any->calls.grant_left);
 	cr_expect_eq(single->credit.avail, any->credit.avail);
 	cr_expect_eq(erpc_pair_frames(single->ep), erpc_pair_frames(any->ep));
 	cr_expect_eq(erpc_pair_batches(single->ep), erpc_pair_batches(any->ep));
@@ -182,7 +182,7 @@ Test(erpc_single, a_single_reply_equals_a_response, .init = setup_server, .fini 
 	cr_expect(util_list_is_empty(&single->wait_link));
 	cr_expect(util_list_is_empty(&single->dirty_link), "no work is left");
 	cr_expect_eq(single->resp.calls_pending, any->resp.calls_pending);
-	cr_expect_eq(single->resp.reserved, any->resp.reserved);
+	cr_expect_eq(single->reply_reserved, any->reply_reserved);
 	cr_expect_eq(single->retained_len, any->retained_len);
 	cr_expect_eq(single->last_resp_ns, any->last_resp_ns);
 }

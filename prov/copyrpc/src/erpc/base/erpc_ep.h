@@ -32,6 +32,7 @@ struct core_upcalls;
 struct erpc_session;
 
 #define ERPC_SESSIONS_MAX 65536u
+#define ERPC_SESSIONS_FEW 512u /* beyond, sessions are on huge pages */
 #define ERPC_CREDITS_MAX  128u /* packets of a session that may be in flight */
 #define ERPC_CREDITS_MIN  8u   /* however many sessions share the receive buffers */
 #define ERPC_POLL_BURST   32u  /* packets of one poll of the device */
@@ -93,8 +94,10 @@ struct erpc_ep {
 	bool direct_placed;   /* the payload of the current packet is at its destination */
 	struct copyrpc_stats_peer unread; /* row of sessions that have no connection yet */
 
-	pthread_mutex_t lock; /* protects the fields below */
-	uint8_t *used;        /* one bit per session number */
+	pthread_mutex_t lock;           /* protects the fields below */
+	struct util_pool sessions_few;  /* of struct erpc_session: the first ERPC_SESSIONS_FEW */
+	struct util_pool sessions_huge; /* further ones */
+	uint8_t *used;                  /* one bit per session number */
 	uint32_t next_num;
 	uint32_t session_cnt;
 	uint32_t promised; /* packets that peers may send */
@@ -155,5 +158,13 @@ void erpc_ep_fail(struct erpc_ep *ep, int err);
 /** Allocates and frees session numbers, credits and tokens (erpc_ep_num.c). Any thread. */
 int erpc_ep_alloc_num(struct erpc_ep *ep, uint16_t *num, uint32_t *credits, uint64_t *token);
 void erpc_ep_free_num(struct erpc_ep *ep, uint16_t num, uint32_t credits);
+
+/** Allocates and frees the memory of a session, zeroed (erpc_ep_mem.c). Any thread. */
+struct erpc_session *erpc_ep_alloc_session(struct erpc_ep *ep);
+void erpc_ep_free_session(struct erpc_ep *ep, struct erpc_session *s);
+
+/** Initializes and frees that memory for an endpoint. */
+void erpc_ep_mem_init(struct erpc_ep *ep);
+void erpc_ep_mem_fini(struct erpc_ep *ep);
 
 #endif

@@ -29,6 +29,7 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/core_chan.h"
@@ -70,9 +71,9 @@ struct erpc_get_op;
 #define ERPC_RETAINED_MAX (256u << 10)
 #define ERPC_GET_PKTS_MAX 128u /* equals ERPC_CREDITS_MAX */
 
-/** Client side of a slot. */
+/** Client side of a slot: two cache lines. */
 struct erpc_tx {
-	struct erpc_client c;
+	_Alignas(64) struct erpc_client c;
 	struct erpc_out_owner out;
 	struct erpc_buf *buf;       /* the request */
 	struct erpc_get_op *get_op; /* GET: the get that it is a part of */
@@ -81,8 +82,8 @@ struct erpc_tx {
 	uint64_t rtt_start_ns;      /* time at which rtt_pkt left; 0: not dated yet */
 	uint32_t rtt_pkt;           /* packet that measures the round trip */
 	uint32_t seq;               /* BATCH: sequence number */
-	uint32_t window;            /* packets that may be in flight */
 	uint32_t pkt_seq;           /* number within the session of the slot's last packet */
+	uint16_t window;            /* packets that may be in flight */
 	uint16_t tries;             /* time-outs in a row */
 	uint8_t type;               /* enum wire_erpc_type */
 	bool rtt_pending;
@@ -93,19 +94,19 @@ struct erpc_tx {
 	uint8_t early;  /* packets received behind the missing one, in a row */
 };
 
-/** Server side of a slot. */
+/** Server side of a slot. Requests and responses of one packet need the first cache line only. */
 struct erpc_rx {
-	struct erpc_server s;
-	struct erpc_out_owner out;
-	struct erpc_body *body; /* the request, as far as received */
+	_Alignas(64) struct erpc_out_owner out;
 	struct erpc_buf *resp;  /* NULL: an empty response, or exposed memory */
+	uint32_t seq;           /* BATCH: sequence number, once delivered */
+	uint16_t early_num;     /* last packet received behind a missing one */
+	uint8_t early;          /* packets received behind a missing one, in a row */
+	uint8_t resp_type;      /* enum wire_erpc_sent */
 	const uint8_t *get_src; /* GET: the response in exposed memory */
+	struct erpc_server s;
+	struct erpc_body *body; /* the request, as far as received */
 	const struct dev_mem *exposure_mem;
 	struct erpc_exposure *exposure;
-	uint32_t seq;       /* BATCH: sequence number, once delivered */
-	uint16_t early_num; /* last packet received behind a missing one */
-	uint8_t early;      /* packets received behind a missing one, in a row */
-	uint8_t resp_type;  /* enum wire_erpc_sent */
 };
 
 /** Packets in flight. */
@@ -117,30 +118,42 @@ struct erpc_credit {
 
 /** The open batch. */
 struct erpc_open_batch {
+	uint8_t bursts;    /* times in a row that a message followed a single one before progress */
+	bool after_single; /* no message has followed the last single one */
+	/* messages sent in batches, modulo 2^16: those of posted_pos beyond are in the open one */
+	uint16_t sent;
+	uint32_t expected_len; /* bytes of the last batch that waited for more messages */
 	struct erpc_buf *buf;  /* NULL: none; len is set when it leaves */
 	uint8_t *fill;         /* end of its last frame */
 	uint8_t *end;          /* limit for messages that are appended without further checks */
 	uint8_t *end_more;     /* limit for those with CORE_SEND_MORE */
-	uint32_t expected_len; /* bytes of the last batch that waited for more messages */
-	uint8_t bursts;    /* times in a row that a message followed a single one before progress */
-	bool after_single; /* no message has followed the last single one */
 };
 
-/** Batches, messages and calls sent. */
+/** Kinds of work that wait, as far as a message has to know. */
+enum erpc_waits {
+	ERPC_WAITS_BATCH = 1 << 0,   /* batch.buf is not NULL */
+	ERPC_WAITS_GETS = 1 << 1,    /* gets.pending may have members */
+	ERPC_WAITS_REPLIES = 1 << 2, /* resp.replies may have members */
+};
+
+/** Batches and messages sent. */
 struct erpc_send_state {
-	uint32_t seq;                    /* sequence number of the next batch */
-	uint32_t seq_done;               /* all batches before are acknowledged */
-	uint32_t next_slot;              /* slot that is served first */
-	uint32_t pkts_sent;              /* packets sent in all slots */
-	uint32_t free_mask;              /* free slots */
-	uint32_t pending_mask;           /* slots that may have packets to send */
-	uint32_t done_mask;              /* seq % 8: acknowledged */
-	uint64_t sent_pos;               /* position behind all sent batches */
 	uint64_t posted_pos;             /* position behind all accepted messages */
 	uint64_t acked_pos;              /* position last reported by on_acked */
-	uint64_t batch_ends[ERPC_SLOTS]; /* seq % 8: position behind that batch */
-	uint64_t grant_left;             /* bytes of replies that may still be requested */
-	struct util_idmap calls;         /* id of a call -> context; note: resp_max */
+	uint16_t batch_cnts[ERPC_SLOTS]; /* seq % 8: messages in that batch */
+	uint32_t seq;                    /* sequence number of the next batch */
+	uint32_t seq_done;               /* all batches before are acknowledged */
+	uint32_t pkts_sent;              /* packets sent in all slots */
+	uint8_t free_mask;               /* free slots */
+	uint8_t pending_mask;            /* slots that may have packets to send */
+	uint8_t done_mask;               /* seq % 8: acknowledged */
+	uint8_t waits;                   /* enum erpc_waits: may wait for a slot, credit or room */
+};
+
+/** Calls sent. */
+struct erpc_calls {
+	uint64_t grant_left;    /* bytes of replies that may still be requested */
+	struct util_idmap open; /* id of a call -> context; note: resp_max */
 };
 
 /** Gets from the peer's memory. */
@@ -155,92 +168,123 @@ struct erpc_gets {
 /** Responses to the peer's batches, and replies to its calls. */
 struct erpc_resp_state {
 	struct util_list replies; /* erpc_buf.link: replies that have not left */
-	uint32_t room; /* bytes that may be appended to the last one without further checks */
-	uint32_t calls_pending; /* calls delivered and not replied to */
-	uint64_t reserved;      /* bytes reserved for their replies, and those in `replies` */
-	uint32_t due_mask;      /* batches to respond to now */
-	uint32_t wait_mask;     /* batches with a response that waits for replies */
-	uint32_t release_mask;  /* batches with a response that waits for a release */
+	uint32_t calls_pending;   /* calls delivered and not replied to */
+	/* bytes that may be appended to the last of `replies` without further checks; 0: none */
+	uint32_t room;
+	uint8_t due_mask;     /* batches to respond to now */
+	uint8_t wait_mask;    /* batches with a response that waits for replies */
+	uint8_t release_mask; /* batches with a response that waits for a release */
 };
 
 /** Acknowledgement of the peer's batches (erpc_piggyback.h). */
 struct erpc_ack {
-	uint32_t wait_mask;    /* batches with an ack that waits for a batch to piggyback on */
-	uint32_t empty_mask;   /* batches without one: an empty response is due */
-	int32_t quick_replies; /* quick replies in a row; negative: number to make up for */
 	uint32_t seq;          /* all the peer's batches before need no response */
-	uint32_t acked_mask;   /* seq % 8: batches behind `seq` that need none either */
+	uint8_t wait_mask;     /* batches with an ack that waits for a batch to piggyback on */
+	uint8_t empty_mask;    /* batches without one: an empty response is due */
+	uint8_t acked_mask;    /* seq % 8: batches behind `seq` that need none either */
 	bool piggybacked;      /* a batch took acks along since last_rx_ns */
-	uint64_t last_rx_ns;   /* time at which the peer's last batch was delivered */
 	uint64_t last_tx_ns;   /* time at which the last batch left; 0: not dated yet */
-	uint64_t until_ns;     /* expiry of wait_mask */
+	uint64_t last_rx_ns;   /* time at which the peer's last batch was delivered */
+	int16_t quick_replies; /* quick replies in a row; negative: number to make up for */
 };
 
 /** Timers, round trips, losses and the rate. */
 struct erpc_timing {
 	struct erpc_wheel_item timer; /* ep->timers: at watch_ns or before */
-	uint64_t watch_ns;            /* while `watched`: time of the next check for losses */
-	bool watched;
+	uint64_t watch_ns;            /* time of the next check for losses; 0: none */
+	uint64_t acked_tx_ns;         /* latest send time that was acknowledged */
 	struct erpc_rto rto;
-	uint64_t rx_ns;       /* time of the last packet; atomic, the control thread reads it */
-	uint64_t acked_tx_ns; /* latest send time that was acknowledged */
 	uint64_t lost_ns;
 	struct erpc_timely timely;
 	struct erpc_wheel_item pace;
 	uint64_t next_ns; /* paced: no packet leaves before */
 };
 
+/*
+ * Fields that a message needs stand together, because a session that was idle is in no cache
+ * (docs/datagram-protocol.md, section 3, has the number of lines).
+ */
 struct erpc_session {
 	struct eng_conn conn; /* first; `err` in it is the engine's */
-	struct erpc_ep *ep;
-	void *user; /* the opener's */
-	struct dev_dgram_ah *ah;
-	int err; /* not 0: packets are neither processed nor sent */
-	uint16_t num;
-	uint16_t peer_num;
-	uint16_t tag;      /* tag of packets from the peer */
-	uint16_t peer_tag; /* tag of packets to the peer */
-	bool listed;       /* in erpc_ep.sessions */
-	bool attached;     /* packets are processed */
-	bool stopped;
-	bool lossy;     /* a packet was repeated: the peer may lack our last response */
-	bool loss_seen; /* a loss was certain at time.lost_ns (erpc_loss_is_certain) */
+	void *user;           /* the opener's */
 	uint64_t token;
 	uint32_t mtu; /* longest datagram on the path to the peer, as advertised */
-	uint32_t payload;
-	uint32_t batch_max;      /* bytes of a batch, or of replies, that several share */
-	uint32_t batch_long_max; /* bytes of a batch that finds no slot */
+	uint16_t num;
+	bool listed; /* in erpc_ep.sessions */
+	bool stopped;
 
-	struct erpc_credit credit;
-	struct erpc_open_batch batch;
-	struct erpc_send_state send;
-	struct erpc_gets gets;
-	uint32_t get_max;      /* bytes of one GET */
-	uint32_t last_tx;      /* closed: last datagram that the device has to complete */
+	/* One line: needed at both ends. */
+	_Alignas(64) struct erpc_ep *ep;
+	struct dev_dgram_ah *ah;
+	int err; /* not 0: packets are neither processed nor sent */
+	uint32_t payload;
+	uint16_t peer_num;
+	uint16_t peer_tag;           /* tag of packets to the peer */
+	uint16_t tag;                /* tag of packets from the peer */
+	bool attached;               /* packets are processed */
+	bool paced;                  /* the rate is below the link's */
+	struct util_list dirty_link; /* ep->dirty: has something to send */
+	uint64_t rx_ns;        /* time of the last packet; atomic, the control thread reads it */
 	uint64_t last_resp_ns; /* time of the last response sent, for fi_close */
 
-	struct erpc_order order;
-	struct util_list bodies;
-	struct erpc_resp_state resp;
+	/* Two lines: the first is needed at both ends, the second with the peer's batches. */
+	struct erpc_send_state send;
 	struct erpc_ack ack;
-	uint64_t retained_len;        /* bytes of bodies delivered and not freed */
-	uint64_t deadline_ns;         /* expiry of resp.wait_mask */
-	uint32_t get_window;          /* packets of a GET that may be in flight */
-	struct erpc_body *reply_body; /* bytes of the reply during on_reply */
+	struct erpc_resp_state resp;
+	uint64_t retained_len; /* bytes of bodies delivered and not freed */
+	struct erpc_order order;
 
-	struct util_list dirty_link;     /* ep->dirty: has something to send */
-	struct util_list fresh_link;     /* ep->fresh: sent since the last progress */
+	/* Three lines: needed to send; the second one for calls and replies. */
+	_Alignas(64) struct util_list fresh_link; /* ep->fresh: sent since the last progress */
+	struct erpc_credit credit;
+	struct erpc_open_batch batch;
+	struct erpc_calls calls;
+	struct erpc_body *reply_body; /* bytes of the reply during on_reply */
+	uint64_t reply_reserved;      /* bytes reserved for replies to calls, and in resp.replies */
+	uint32_t batch_max;           /* bytes of a batch, or of replies, that several share */
+	uint32_t batch_long_max;      /* bytes of a batch that finds no slot */
+	_Alignas(64) struct erpc_timing time;
+
+	struct erpc_tx tx[ERPC_SLOTS];
+	struct erpc_rx rx[ERPC_SLOTS];
+
+	bool huge;         /* the memory is of erpc_ep.sessions_huge */
+	bool lossy;        /* a packet was repeated: the peer may lack our last response */
+	bool loss_seen;    /* a loss was certain at time.lost_ns (erpc_loss_is_certain) */
+	uint8_t next_slot; /* slot that is served first */
+	struct erpc_gets gets;
+	uint32_t get_max;    /* bytes of one GET */
+	uint32_t get_window; /* packets of a GET that may be in flight */
+	uint32_t last_tx;    /* closed: last datagram that the device has to complete */
+	struct util_list bodies;
+	uint64_t ack_until_ns; /* expiry of ack.wait_mask */
+	uint64_t deadline_ns;  /* expiry of resp.wait_mask */
+
 	struct util_list wait_link;      /* ep->waiting: resp.wait_mask is not 0 */
 	struct util_list piggyback_link; /* ep->piggybacking: ack.wait_mask is not 0 */
 	struct util_list fail_link;      /* ep->failing or ep->zombies */
-
-	struct erpc_timing time;
-	struct erpc_tx tx[ERPC_SLOTS];
-	struct erpc_rx rx[ERPC_SLOTS];
 };
 
 static_assert(ERPC_GET_SLOTS == 2, "one bit for each packet of a get");
 static_assert(sizeof(struct erpc_session) <= ERPC_SESSION_MEM_MAX, "memory of 20,000 sessions");
+static_assert(offsetof(struct erpc_session, send) % 64 == 0, "ep to last_resp_ns: one line");
+static_assert(offsetof(struct erpc_session, ack.last_rx_ns) % 64 == 0, "send, and the next ack");
+static_assert(offsetof(struct erpc_session, order.early) % 64 == 0, "the peer's batches");
+static_assert(offsetof(struct erpc_session, batch.end_more) % 64 == 0, "the open batch");
+static_assert(offsetof(struct erpc_session, time) ==
+		      offsetof(struct erpc_session, batch.end_more) + 64,
+	      "calls and replies");
+static_assert(offsetof(struct erpc_session, time.rto.min_ns) % 64 == 0, "timers, round trips");
+static_assert(offsetof(struct erpc_session, rx) ==
+		      offsetof(struct erpc_session, tx) + sizeof(struct erpc_tx) * ERPC_SLOTS,
+	      "erpc_rx_prefetch");
+static_assert(sizeof(struct erpc_tx) == 128 && sizeof(struct erpc_rx) == 128, "two lines each");
+
+/** Notes whether Timely's rate is below the link's. Called when it may have changed. */
+static inline void erpc_session_note_rate(struct erpc_session *s, bool paces)
+{
+	s->paced = paces && !erpc_timely_is_open(&s->time.timely);
+}
 
 /** Returns the slot of GET packet `i`, modulo ERPC_GET_PKTS_MAX. */
 static inline uint32_t erpc_gets_pkt(const struct erpc_gets *gets, uint32_t i)
@@ -292,8 +336,7 @@ static inline void erpc_session_close_all(struct erpc_session *s)
 /** Queues the session if something waits for a slot or a credit. */
 static inline void erpc_session_freed(struct erpc_session *s)
 {
-	if (s->batch.buf || s->send.pending_mask || !util_list_is_empty(&s->gets.pending) ||
-	    !util_list_is_empty(&s->resp.replies))
+	if (s->send.waits | s->send.pending_mask)
 		erpc_session_mark(s);
 }
 

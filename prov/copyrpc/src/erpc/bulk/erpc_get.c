@@ -26,6 +26,7 @@ int erpc_get(struct core_chan *chan, struct core_get *get)
 	op->requested = 0;
 	op->open = 0;
 	util_list_push_back(&s->gets.pending, &op->link);
+	s->send.waits |= ERPC_WAITS_GETS;
 	util_list_push_back(&s->gets.open, &op->open_link);
 	erpc_session_mark(s);
 	if (s->ep->running)
@@ -76,6 +77,8 @@ void erpc_get_flush(struct erpc_session *s)
 			return;
 		}
 	}
+	if (util_list_is_empty(&s->gets.pending))
+		s->send.waits &= ~ERPC_WAITS_GETS;
 }
 
 /** Ends a request of a get, and the get with its last request. */
@@ -96,7 +99,7 @@ static void erpc_get_req_done(struct erpc_session *s, uint32_t slot, int status)
 		return;
 	util_list_remove(&op->open_link);
 	eng_stats_get(&s->conn.chan, get);
-	s->conn.up->on_get_done(&s->conn.chan, get);
+	s->ep->up->on_get_done(&s->conn.chan, get);
 }
 
 bool erpc_get_check(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h,
@@ -149,6 +152,6 @@ void erpc_get_fail(struct erpc_session *s, int err)
 		util_list_remove(&op->link);
 		op->get->status = err;
 		eng_stats_get(&s->conn.chan, op->get);
-		s->conn.up->on_get_done(&s->conn.chan, op->get);
+		s->ep->up->on_get_done(&s->conn.chan, op->get);
 	}
 }

@@ -28,41 +28,66 @@
 
 #include <stdint.h>
 
+#include "util/bits.h"
+
 #define ERPC_RTO_DOUBLINGS_MAX 4u
 #define ERPC_RTO_EARLY         6u
 #define ERPC_RTO_FLAT          10u
 #define ERPC_RTO_FLAT_NS       50000000u
 #define ERPC_RTO_SLACK_NS      25000u
 
+/** Timeouts are computed from it when they are needed: a sample writes the first three fields. */
 struct erpc_rto {
 	uint64_t srtt_ns; /* 0: nothing measured */
 	uint64_t var_ns;
-	uint64_t rto_ns;   /* retransmission timeout */
-	uint64_t rack_ns;  /* timeout once a later packet is acknowledged */
-	uint64_t probe_ns; /* timeout while losses are certain */
-	uint64_t min_ns;
-	uint64_t max_ns;
-	uint32_t kept; /* doublings that remain from the packet acknowledged last */
+	uint32_t kept;     /* doublings that remain from the packet acknowledged last */
+	uint32_t first_ns; /* all timeouts before the first sample */
+	uint32_t min_ns;   /* bounds of the retransmission timeout */
+	uint32_t max_ns;
 };
 
 /** Sets the timeout before the first sample. 0 < min <= first <= max. */
-static inline void erpc_rto_init(struct erpc_rto *r, uint64_t first_ns, uint64_t min_ns,
-				 uint64_t max_ns)
+static inline void erpc_rto_init(struct erpc_rto *r, uint32_t first_ns, uint32_t min_ns,
+				 uint32_t max_ns)
 {
-	*r = (struct erpc_rto){
-		.rto_ns = first_ns,
-		.rack_ns = first_ns,
-		.probe_ns = first_ns,
-		.min_ns = min_ns,
-		.max_ns = max_ns,
-	};
+	*r = (struct erpc_rto){ .first_ns = first_ns, .min_ns = min_ns, .max_ns = max_ns };
+}
+
+/** Returns the retransmission timeout. */
+static inline uint64_t erpc_rto_ns(const struct erpc_rto *r)
+{
+	uint64_t slack = 4 * r->var_ns > r->srtt_ns / 2 ? 4 * r->var_ns : r->srtt_ns / 2;
+	uint64_t rto = r->srtt_ns + slack;
+
+	if (!r->srtt_ns)
+		return r->first_ns;
+	if (rto < r->min_ns)
+		return r->min_ns;
+	return rto < r->max_ns ? rto : r->max_ns;
+}
+
+/** Returns the timeout once a later packet is acknowledged. */
+static inline uint64_t erpc_rto_rack_ns(const struct erpc_rto *r)
+{
+	uint64_t quarter = r->srtt_ns / 4;
+
+	if (UTIL_UNLIKELY(!r->srtt_ns))
+		return r->first_ns;
+	return r->srtt_ns + (quarter > ERPC_RTO_SLACK_NS ? quarter : ERPC_RTO_SLACK_NS);
+}
+
+/** Returns the timeout while losses are certain. */
+static inline uint64_t erpc_rto_probe_ns(const struct erpc_rto *r)
+{
+	uint64_t late = r->srtt_ns + 4 * r->var_ns, rack = erpc_rto_rack_ns(r);
+
+	return late > rack ? late : rack;
 }
 
 /** Adds the round trip of a packet that was sent once. */
 static inline void erpc_rto_sample(struct erpc_rto *r, uint64_t rtt_ns)
 {
 	uint64_t diff = r->srtt_ns > rtt_ns ? r->srtt_ns - rtt_ns : rtt_ns - r->srtt_ns;
-	uint64_t rto, late, quarter;
 
 	if (!r->srtt_ns) {
 		r->srtt_ns = rtt_ns ? rtt_ns : 1;
@@ -71,14 +96,6 @@ static inline void erpc_rto_sample(struct erpc_rto *r, uint64_t rtt_ns)
 		r->var_ns = (3 * r->var_ns + diff) / 4;
 		r->srtt_ns = (7 * r->srtt_ns + rtt_ns) / 8;
 	}
-	quarter = r->srtt_ns / 4;
-	rto = r->srtt_ns + (4 * r->var_ns > 2 * quarter ? 4 * r->var_ns : 2 * quarter);
-	if (rto < r->min_ns)
-		rto = r->min_ns;
-	r->rto_ns = rto < r->max_ns ? rto : r->max_ns;
-	r->rack_ns = r->srtt_ns + (quarter > ERPC_RTO_SLACK_NS ? quarter : ERPC_RTO_SLACK_NS);
-	late = r->srtt_ns + 4 * r->var_ns;
-	r->probe_ns = late > r->rack_ns ? late : r->rack_ns;
 	r->kept = 0;
 }
 
@@ -100,7 +117,7 @@ static inline unsigned erpc_rto_doublings(unsigned losses)
 /** Returns the longest timeout after `losses` in a row. */
 static inline uint64_t erpc_rto_bound(const struct erpc_rto *r, unsigned losses)
 {
-	if (losses > ERPC_RTO_EARLY + ERPC_RTO_FLAT || r->rto_ns >= ERPC_RTO_FLAT_NS)
+	if (losses > ERPC_RTO_EARLY + ERPC_RTO_FLAT || erpc_rto_ns(r) >= ERPC_RTO_FLAT_NS)
 		return r->max_ns;
 	return r->max_ns < ERPC_RTO_FLAT_NS ? r->max_ns : ERPC_RTO_FLAT_NS;
 }
@@ -110,7 +127,7 @@ static inline uint64_t erpc_rto_after(const struct erpc_rto *r, unsigned losses)
 {
 	unsigned shift = erpc_rto_doublings(losses + r->kept);
 	uint64_t max_ns = erpc_rto_bound(r, losses + r->kept);
-	uint64_t rto = shift < 24 ? r->rto_ns << shift : max_ns;
+	uint64_t rto = shift < 24 ? erpc_rto_ns(r) << shift : max_ns;
 
 	return rto < max_ns ? rto : max_ns;
 }
@@ -119,7 +136,7 @@ static inline uint64_t erpc_rto_after(const struct erpc_rto *r, unsigned losses)
 static inline uint64_t erpc_rto_probe(const struct erpc_rto *r, unsigned losses)
 {
 	uint64_t rto = erpc_rto_after(r, losses);
-	uint64_t probe = losses < 48 ? r->probe_ns << losses / 2 : rto;
+	uint64_t probe = losses < 48 ? erpc_rto_probe_ns(r) << losses / 2 : rto;
 
 	return probe < rto ? probe : rto;
 }

@@ -73,10 +73,14 @@ static inline bool erpc_timely_is_open(const struct erpc_timely *t)
 	return t->rate >= t->cfg->max_rate;
 }
 
-/** Returns true for a sample that cannot change the rate: short, on an open path. */
-static inline bool erpc_timely_may_skip(const struct erpc_timely *t, uint64_t rtt_ns)
+/**
+ * Returns true for a sample that cannot change the rate: short, on an open path. Needs nothing of
+ * the session but whether it is paced.
+ */
+static inline bool erpc_timely_may_skip(const struct erpc_timely_cfg *cfg, bool paced,
+					uint64_t rtt_ns)
 {
-	return erpc_timely_is_open(t) && rtt_ns <= t->cfg->t_low_ns;
+	return !paced && rtt_ns <= cfg->t_low_ns;
 }
 
 /** Returns the nanoseconds that `bytes` take at the current rate. */

@@ -24,17 +24,17 @@ static void erpc_deliver_bad(struct erpc_session *s, const char *why)
 static inline const char *erpc_deliver_reply(struct erpc_session *s, uint32_t id,
 					     const uint8_t *data, uint32_t len)
 {
-	void *context = util_idmap_lookup(&s->send.calls, id);
+	void *context = util_idmap_lookup(&s->calls.open, id);
 	uint32_t resp_max;
 
 	if (UTIL_UNLIKELY(!context))
 		return "a reply without a call";
-	resp_max = util_idmap_note(&s->send.calls, id);
+	resp_max = util_idmap_note(&s->calls.open, id);
 	if (UTIL_UNLIKELY(len > resp_max))
 		return "a reply beyond its maximum size";
-	s->send.grant_left += erpc_call_cost(resp_max);
-	util_idmap_release(&s->send.calls, id);
-	s->conn.up->on_reply(&s->conn.chan, context, 0, data, len);
+	s->calls.grant_left += erpc_call_cost(resp_max);
+	util_idmap_release(&s->calls.open, id);
+	s->ep->up->on_reply(&s->conn.chan, context, 0, data, len);
 	return NULL;
 }
 
@@ -53,11 +53,11 @@ static inline const char *erpc_deliver_call(struct erpc_session *s, struct core_
 	enum core_rx_verdict verdict;
 
 	/* Replies that the peer may not have received count there no more. */
-	if (s->resp.reserved + cost > 2 * ERPC_GRANT)
+	if (s->reply_reserved + cost > 2 * ERPC_GRANT)
 		return "a call beyond the grant";
-	s->resp.reserved += cost;
+	s->reply_reserved += cost;
 	s->resp.calls_pending++;
-	verdict = s->conn.up->on_call(&s->conn.chan, ref, data, len, erpc_body_retain(body));
+	verdict = s->ep->up->on_call(&s->conn.chan, ref, data, len, erpc_body_retain(body));
 	if (UTIL_LIKELY(verdict == CORE_RX_RETAIN))
 		body->refs++;
 	else if (verdict == CORE_RX_BAD)
@@ -99,7 +99,7 @@ static const char *erpc_deliver_kept(struct erpc_body *body, enum core_rx_verdic
 static inline const char *erpc_deliver_msgs(struct erpc_session *s, struct erpc_body *body,
 					    const uint8_t **at, const uint8_t *end)
 {
-	const struct core_upcalls *up = s->conn.up;
+	const struct core_upcalls *up = s->ep->up;
 	uint64_t *cnt = &s->conn.chan.stats->rx_messages;
 	enum core_rx_verdict verdict;
 	const uint8_t *data;

@@ -11,6 +11,9 @@
 #include "erpc/tx/erpc_kick.h"
 #include "util/bits.h"
 
+#define ERPC_RX_AHEAD                                                                              \
+	2 /* packets between the one that is handled and that of the fetched address */
+
 #define ERPC_DIRECT_ROUNDS 4u /* calls of the device before responses to its packets leave */
 
 /**
@@ -39,7 +42,7 @@ UTIL_INLINE bool erpc_rx_packet(struct erpc_ep *ep, const struct dev_dgram_in *i
 		return false;
 	if (UTIL_UNLIKELY(!s->attached))
 		return erpc_rx_save_cold(ep, in);
-	__atomic_store_n(&s->time.rx_ns, ep->now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->rx_ns, ep->now_ns, __ATOMIC_RELAXED);
 	switch (h.kind) {
 	case WIRE_ERPC_REQ: return erpc_req_on(s, &h, in);
 	case WIRE_ERPC_RESP: return erpc_resp_on(s, &h, in);
@@ -49,14 +52,69 @@ UTIL_INLINE bool erpc_rx_packet(struct erpc_ep *ep, const struct dev_dgram_in *i
 	return false;
 }
 
-UTIL_INLINE void erpc_rx_burst(struct erpc_ep *ep, const struct dev_dgram_in *in, int cnt)
+/**
+ * Fetches the lines of the packet's session that its handler needs. Returns the session, or NULL.
+ * Trusts nothing: any number has a place in the table.
+ */
+static inline const struct erpc_session *erpc_rx_prefetch(const struct erpc_ep *ep,
+							  const struct dev_dgram_in *in)
 {
+	const struct erpc_session *s;
+	struct wire_erpc_hdr h;
+	const char *slot;
+
+	if (UTIL_UNLIKELY(!wire_erpc_get(&h, in->data, in->len)))
+		return NULL;
+	s = __atomic_load_n(&ep->sessions[h.session], __ATOMIC_ACQUIRE);
+	if (UTIL_UNLIKELY(!s))
+		return NULL;
+	__builtin_prefetch(&s->ep, 1);
+	__builtin_prefetch(&s->conn);
+	__builtin_prefetch(&s->send, 1);
+	slot = (const char *)&s->rx[h.req_num % ERPC_SLOTS];
+	if (h.kind == WIRE_ERPC_REQ) {
+		__builtin_prefetch(&s->ack.last_rx_ns, 1);
+		__builtin_prefetch(slot, 1);
+		return s;
+	}
+	slot -= sizeof(s->tx);
+	__builtin_prefetch(&s->time, 1);
+	__builtin_prefetch(slot, 1);
+	__builtin_prefetch(slot + UTIL_CACHE_LINE, 1);
+	return s;
+}
+
+UTIL_INLINE void erpc_rx_one(struct erpc_ep *ep, const struct dev_dgram_in *in)
+{
+	if (!erpc_rx_packet(ep, in))
+		ep->dg->ops->release(ep->dg, in->slot);
+}
+
+/**
+ * Processes several packets. Their sessions differ, and those of thousands are in no cache: the
+ * lines are fetched together, and the peers' addresses, which the sessions name, a little ahead.
+ */
+static void erpc_rx_several(struct erpc_ep *ep, const struct dev_dgram_in *in, int cnt)
+{
+	const struct erpc_session *s[ERPC_POLL_BURST];
 	int i;
 
-	ep->stats->rx_pkts += (unsigned)cnt;
 	for (i = 0; i < cnt; i++)
-		if (!erpc_rx_packet(ep, &in[i]))
-			ep->dg->ops->release(ep->dg, in[i].slot);
+		s[i] = erpc_rx_prefetch(ep, &in[i]);
+	for (i = 0; i < cnt; i++) {
+		if (i + ERPC_RX_AHEAD < cnt && s[i + ERPC_RX_AHEAD])
+			__builtin_prefetch(s[i + ERPC_RX_AHEAD]->ah);
+		erpc_rx_one(ep, &in[i]);
+	}
+}
+
+static void erpc_rx_burst(struct erpc_ep *ep, const struct dev_dgram_in *in, int cnt)
+{
+	ep->stats->rx_pkts += (unsigned)cnt;
+	if (cnt == 1)
+		erpc_rx_one(ep, in);
+	else
+		erpc_rx_several(ep, in, cnt);
 }
 
 static void erpc_rx_saved_cold(struct erpc_ep *ep)

@@ -20,15 +20,15 @@
 #include "wire/wire_erpc.h"
 
 struct erpc_server {
-	uint64_t req_num;        /* number of the current or last request */
-	uint32_t payload;        /* bytes of a packet behind its header */
-	uint32_t size;           /* bytes of the request */
-	uint32_t req_pkts;       /* 0: nothing received yet */
-	uint32_t rx;             /* packets received in order */
-	struct erpc_ahead ahead; /* behind rx */
-	bool responded;          /* there is a response */
+	uint64_t req_num;  /* number of the current or last request */
+	uint32_t payload;  /* bytes of a packet behind its header */
+	uint32_t size;     /* bytes of the request */
+	uint32_t req_pkts; /* 0: nothing received yet */
+	uint32_t rx;       /* packets received in order */
 	uint32_t resp_size;
+	bool responded; /* there is a response */
 	uint8_t req_type;
+	struct erpc_ahead ahead; /* behind rx */
 };
 
 /** Initializes a slot with `first` as its next request number. */

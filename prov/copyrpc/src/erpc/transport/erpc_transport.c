@@ -264,7 +264,7 @@ uint64_t erpc_transport_last_rx(const struct eng_conn *conn)
 {
 	const struct erpc_session *s = (const struct erpc_session *)conn;
 
-	return __atomic_load_n(&s->time.rx_ns, __ATOMIC_RELAXED);
+	return __atomic_load_n(&s->rx_ns, __ATOMIC_RELAXED);
 }
 
 void erpc_transport_drain(struct eng_conn *conn)

@@ -15,10 +15,10 @@
 static inline int erpc_call_register(struct erpc_session *s, uint32_t resp_max, void *context,
 				     uint32_t *id)
 {
-	int ret = util_idmap_alloc_noted(&s->send.calls, context, resp_max, id);
+	int ret = util_idmap_alloc_noted(&s->calls.open, context, resp_max, id);
 
 	if (UTIL_LIKELY(!ret))
-		s->send.grant_left -= erpc_call_cost(resp_max);
+		s->calls.grant_left -= erpc_call_cost(resp_max);
 	return ret;
 }
 
@@ -29,7 +29,7 @@ static inline int erpc_call_register(struct erpc_session *s, uint32_t resp_max, 
 static enum core_shortage erpc_call_short(const struct erpc_session *s, uint32_t span,
 					  uint32_t resp_max)
 {
-	if (s->send.grant_left < erpc_call_cost(resp_max))
+	if (s->calls.grant_left < erpc_call_cost(resp_max))
 		return CORE_SHORT_CREDIT;
 	if (erpc_send_has_room(s, span))
 		return CORE_SHORT_NONE;
@@ -57,7 +57,7 @@ static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t le
 	*ret = s->err;
 	if (*ret)
 		return NULL;
-	at = s->send.grant_left >= erpc_call_cost(resp_max) ? erpc_send_room(s, span) : NULL;
+	at = s->calls.grant_left >= erpc_call_cost(resp_max) ? erpc_send_room(s, span) : NULL;
 	*ret = at ? erpc_call_register(s, resp_max, context, &id) : -FI_EAGAIN;
 	if (*ret) {
 		erpc_call_refuse_cold(s, span, resp_max, *ret);
@@ -127,7 +127,7 @@ erpc_call_buf_general(struct erpc_session *s, uint32_t op, const void *buf, size
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, (uint32_t)(sizeof(op) + len));
 
-	if (s->send.grant_left >= erpc_call_cost(resp_max) &&
+	if (s->calls.grant_left >= erpc_call_cost(resp_max) &&
 	    erpc_batch_may_single(s, span, len, flags))
 		return erpc_call_single(s, op, buf, len, resp_max, context);
 	return erpc_call_buf_cold(s, op, buf, len, resp_max, context, flags);
@@ -138,7 +138,7 @@ static inline bool erpc_call_appends(const struct erpc_session *s, uint32_t span
 {
 	const uint8_t *end = flags & CORE_SEND_MORE ? s->batch.end_more : s->batch.end;
 
-	return end - s->batch.fill >= (ptrdiff_t)span && s->send.calls.free_head != UTIL_IDMAP_NONE;
+	return end - s->batch.fill >= (ptrdiff_t)span && s->calls.open.free_head != UTIL_IDMAP_NONE;
 }
 
 int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
@@ -150,7 +150,7 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 	uint8_t *at = s->batch.fill;
 
 	if (UTIL_UNLIKELY(!erpc_call_appends(s, span, flags) || len > UTIL_COPY_SHORT ||
-			  s->send.grant_left < erpc_call_cost(resp_max)))
+			  s->calls.grant_left < erpc_call_cost(resp_max)))
 		return erpc_call_buf_general(s, op, buf, len, resp_max, context, flags);
 	if (UTIL_UNLIKELY(erpc_call_register(s, resp_max, context, &id)))
 		return -FI_ENOMEM;
@@ -198,7 +198,7 @@ size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
 	uint32_t room = s->batch_max - ERPC_BATCH_HEAD;
 	uint32_t used = s->batch.buf ? erpc_send_len(s) - ERPC_BATCH_HEAD : 0;
 	size_t each = span <= room ? room / span : 1;
-	size_t by_grant = s->send.grant_left / erpc_call_cost(resp_max);
+	size_t by_grant = s->calls.grant_left / erpc_call_cost(resp_max);
 	size_t slots = erpc_call_slots(s), early = erpc_call_early(s), open = each, cnt;
 
 	if (s->err)

@@ -44,8 +44,10 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 
 	UTIL_PROBE3(retransmit, s->conn.chan.stats, slot, erpc_client_in_flight(&tx->c));
 	s->conn.chan.stats->losses++;
-	if (s->ep->paces)
+	if (s->ep->paces) {
 		erpc_timely_lost(&s->time.timely, s->ep->now_ns);
+		erpc_session_note_rate(s, true);
+	}
 	s->credit.avail += erpc_client_go_back(&tx->c);
 	s->send.pending_mask |= 1u << slot;
 	tx->rtt_pending = false;
@@ -66,8 +68,7 @@ static bool erpc_kick_may(struct erpc_session *s)
 {
 	struct erpc_ep *ep = s->ep;
 
-	if (UTIL_LIKELY(!ep->paces) || erpc_timely_is_open(&s->time.timely) ||
-	    s->time.next_ns <= ep->now_ns)
+	if (UTIL_LIKELY(!s->paced) || s->time.next_ns <= ep->now_ns)
 		return true;
 	if (util_list_is_empty(&s->time.pace.link)) {
 		erpc_wheel_insert(&ep->wheel, &s->time.pace, s->time.next_ns, ep->now_ns);
@@ -95,7 +96,7 @@ static uint32_t erpc_kick_load(const struct erpc_session *s, const struct erpc_t
 static void erpc_kick_pay(struct erpc_session *s, const struct erpc_tx *tx, uint32_t len,
 			  uint16_t pkt_num)
 {
-	if (s->ep->paces && !erpc_timely_is_open(&s->time.timely))
+	if (s->paced)
 		s->time.next_ns =
 			erpc_timely_next_ns(&s->time.timely, s->time.next_ns, s->ep->now_ns,
 					    erpc_kick_load(s, tx, len, pkt_num));
@@ -193,12 +194,11 @@ static void erpc_kick_turns(struct erpc_session *s)
 {
 	uint32_t wants = s->send.pending_mask, slot;
 
-	for (wants = (wants >> s->send.next_slot | wants << (ERPC_SLOTS - s->send.next_slot)) &
-		     ERPC_FREE_ALL;
+	for (wants = (wants >> s->next_slot | wants << (ERPC_SLOTS - s->next_slot)) & ERPC_FREE_ALL;
 	     wants; wants &= wants - 1) {
-		slot = (s->send.next_slot + (uint32_t)__builtin_ctz(wants)) % ERPC_SLOTS;
+		slot = (s->next_slot + (uint32_t)__builtin_ctz(wants)) % ERPC_SLOTS;
 		if (!erpc_kick_slot(s, slot)) {
-			s->send.next_slot = (slot + 1) % ERPC_SLOTS;
+			s->next_slot = (uint8_t)((slot + 1) % ERPC_SLOTS);
 			return;
 		}
 	}
@@ -213,7 +213,7 @@ void erpc_kick_pending(struct erpc_session *s)
 		uint32_t slot = (uint32_t)__builtin_ctz(wants);
 
 		if (!erpc_kick_slot(s, slot) && slot != ERPC_REPLY_SLOT)
-			s->send.next_slot = (slot + 1) % ERPC_SLOTS;
+			s->next_slot = (uint8_t)((slot + 1) % ERPC_SLOTS);
 		return;
 	}
 	/* Replies first: the peer's callers wait for them. */
@@ -285,8 +285,10 @@ void erpc_kick_acked(struct erpc_session *s, struct erpc_tx *tx, const struct wi
 	/* If one end was away, the sample does not measure the network. */
 	if (!s->ep->paces || s->ep->away || h->req_type == WIRE_ERPC_AWAY)
 		return;
-	if (!erpc_timely_may_skip(&s->time.timely, rtt_ns))
-		erpc_timely_update(&s->time.timely, now_ns, rtt_ns);
+	if (erpc_timely_may_skip(&s->ep->timely_cfg, s->paced, rtt_ns))
+		return;
+	erpc_timely_update(&s->time.timely, now_ns, rtt_ns);
+	erpc_session_note_rate(s, true);
 }
 
 void erpc_kick_missing(struct erpc_session *s, uint32_t slot)

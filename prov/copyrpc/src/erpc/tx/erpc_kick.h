@@ -58,7 +58,7 @@ static inline struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t sl
 		/* no batch is in flight: the next message may leave at once */
 		s->batch.end = s->batch.fill;
 	if (s->send.free_mask == ERPC_FREE_ALL)
-		s->time.watched = false;
+		s->time.watch_ns = 0;
 	return buf;
 }
 
@@ -138,7 +138,7 @@ static inline bool erpc_kick_may_now(const struct erpc_session *s, uint32_t len)
 	const struct erpc_ep *ep = s->ep;
 
 	return len <= s->payload && s->credit.avail && !s->send.pending_mask &&
-	       ep->out.cnt < ERPC_BURST && (!ep->paces || erpc_timely_is_open(&s->time.timely));
+	       ep->out.cnt < ERPC_BURST && !s->paced;
 }
 
 /** Notes that a packet needs the time of the next progress, if sent between two calls. */

@@ -9,7 +9,6 @@
 
 void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
 {
-	s->time.watched = true;
 	s->time.watch_ns = due_ns;
 	if (!util_list_is_empty(&s->time.timer.link) && s->time.timer.due_ns <= due_ns)
 		return;
@@ -36,7 +35,7 @@ static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
 		erpc_loss_note(s);
 	s->conn.chan.stats->timeouts++;
 	/* A peer that sends packets does not get ever longer timeouts. */
-	if (tx->tries < (s->time.rx_ns > tx->sent_ns ? ERPC_ALIVE_TRIES : UINT16_MAX))
+	if (tx->tries < (s->rx_ns > tx->sent_ns ? ERPC_ALIVE_TRIES : UINT16_MAX))
 		tx->tries++;
 	tx->window = 1;
 	erpc_kick_go_back(s, slot);
@@ -48,7 +47,7 @@ static uint64_t erpc_loss_resend_timeout(const struct erpc_session *s, const str
 	uint64_t silence;
 
 	if (erpc_loss_is_passed(s, tx))
-		return s->time.rto.rack_ns;
+		return erpc_rto_rack_ns(&s->time.rto);
 	/* A KEPT batch is not probed before the earlier ones. */
 	silence = erpc_loss_is_certain(s) && (!tx->kept || tx->seq == s->send.seq_done)
 			  ? erpc_rto_probe(&s->time.rto, tx->tries)
@@ -63,7 +62,7 @@ static uint64_t erpc_loss_slot(struct erpc_session *s, uint32_t slot)
 	uint64_t now_ns = s->ep->now_ns, due_ns = tx->sent_ns + erpc_loss_resend_timeout(s, tx);
 
 	if (due_ns > now_ns) {
-		uint64_t look_ns = now_ns + s->time.rto.rack_ns;
+		uint64_t look_ns = now_ns + erpc_rto_rack_ns(&s->time.rto);
 
 		return !tx->get_op && !tx->tries && look_ns < due_ns ? look_ns : due_ns;
 	}
@@ -77,13 +76,13 @@ static void erpc_loss_session(struct erpc_session *s)
 	uint32_t busy = ~s->send.free_mask & ERPC_FREE_ALL, slot;
 	uint64_t next_ns = UINT64_MAX, due_ns;
 
-	if (!s->time.watched)
+	if (!s->time.watch_ns)
 		return;
 	if (s->time.watch_ns > s->ep->now_ns) { /* set for earlier packets */
 		erpc_loss_watch_until(s, s->time.watch_ns);
 		return;
 	}
-	s->time.watched = false;
+	s->time.watch_ns = 0;
 	for (; busy; busy &= busy - 1) {
 		slot = (uint32_t)__builtin_ctz(busy);
 		if (!erpc_client_in_flight(&s->tx[slot].c))
@@ -102,7 +101,7 @@ void erpc_loss_forget_idle(struct erpc_ep *ep)
 	while ((item = erpc_wheel_first(&ep->timers))) {
 		struct erpc_session *s = UTIL_CONTAINER_OF(item, struct erpc_session, time.timer);
 
-		if (s->time.watched)
+		if (s->time.watch_ns)
 			return;
 		erpc_wheel_remove(&ep->timers, item);
 	}

@@ -50,9 +50,9 @@ static inline bool erpc_loss_is_certain(const struct erpc_session *s)
 /** Starts the timer for a packet that leaves with none of its slot in flight. */
 static inline void erpc_loss_watch(struct erpc_session *s)
 {
-	uint64_t due_ns = s->ep->now_ns + s->time.rto.rack_ns;
+	uint64_t due_ns = s->ep->now_ns + erpc_rto_rack_ns(&s->time.rto);
 
-	if (!s->time.watched || due_ns < s->time.watch_ns)
+	if (!s->time.watch_ns || due_ns < s->time.watch_ns)
 		erpc_loss_watch_until(s, due_ns);
 }
 

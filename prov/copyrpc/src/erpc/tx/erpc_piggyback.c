@@ -89,9 +89,9 @@ bool erpc_piggyback_begin(struct erpc_session *s, uint32_t slot)
 	rx->resp_type = WIRE_ERPC_LATE;
 	erpc_piggyback_acked_next(s);
 	if (!s->ack.wait_mask) {
-		s->ack.until_ns = s->ep->now_ns + ERPC_PIGGYBACK_NS;
+		s->ack_until_ns = s->ep->now_ns + ERPC_PIGGYBACK_NS;
 		util_list_push_back(&s->ep->piggybacking, &s->piggyback_link);
-		erpc_ep_due_at(s->ep, s->ack.until_ns);
+		erpc_ep_due_at(s->ep, s->ack_until_ns);
 	}
 	s->ack.wait_mask |= 1u << slot;
 	return true;
@@ -110,7 +110,7 @@ void erpc_piggyback_end(struct erpc_session *s)
 	if (!s->ack.wait_mask)
 		return;
 	s->ack.quick_replies = erpc_piggyback_cost(
-		s->ep->now_ns > s->ack.until_ns ? s->ep->now_ns - s->ack.until_ns : 0);
+		s->ep->now_ns > s->ack_until_ns ? s->ep->now_ns - s->ack_until_ns : 0);
 	s->ack.empty_mask |= s->ack.wait_mask;
 	s->ack.wait_mask = 0;
 	util_list_remove(&s->piggyback_link);
@@ -124,7 +124,7 @@ void erpc_piggyback_overdue(struct erpc_ep *ep, bool all)
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->piggybacking) {
 		struct erpc_session *s = UTIL_CONTAINER_OF(it, struct erpc_session, piggyback_link);
 
-		if (!all && s->ack.until_ns > ep->now_ns)
+		if (!all && s->ack_until_ns > ep->now_ns)
 			return;
 		erpc_piggyback_end(s);
 	}

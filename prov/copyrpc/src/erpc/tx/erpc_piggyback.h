@@ -37,8 +37,7 @@ bool erpc_piggyback_begin(struct erpc_session *s, uint32_t slot);
 /** Returns true if neither credits nor rate would delay a batch. */
 static inline bool erpc_piggyback_is_open(const struct erpc_session *s)
 {
-	return 2 * s->credit.avail > s->credit.max &&
-	       (!s->ep->paces || erpc_timely_is_open(&s->time.timely));
+	return 2 * s->credit.avail > s->credit.max && !s->paced;
 }
 
 /** Returns `ack` for a batch that leaves, and ends the wait of the acks that it takes along. */

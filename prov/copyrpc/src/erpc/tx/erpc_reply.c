@@ -41,8 +41,9 @@ static struct erpc_buf *erpc_reply_open(struct erpc_session *s, uint32_t span)
 		return NULL;
 	memset(buf->data, 0, head);
 	buf->len = head;
-	s->resp.reserved += head;
+	s->reply_reserved += head;
 	util_list_push_back(&s->resp.replies, &buf->link);
+	s->send.waits |= ERPC_WAITS_REPLIES;
 	return buf;
 }
 
@@ -86,14 +87,14 @@ static inline uint8_t *erpc_reply_put(struct erpc_session *s, struct core_call_r
 	uint8_t *at;
 
 	s->resp.calls_pending--;
-	s->resp.reserved -= ref.resp_max + ERPC_GRANT_CALL;
+	s->reply_reserved -= ref.resp_max + ERPC_GRANT_CALL;
 	if (UTIL_UNLIKELY(!buf)) {
 		erpc_session_fail(s, -FI_ENOMEM, "out of memory for a reply");
 		return NULL;
 	}
 	at = buf->data + buf->len;
 	buf->len += span;
-	s->resp.reserved += span;
+	s->reply_reserved += span;
 	s->resp.room = erpc_reply_rest(s, buf);
 	return wire_erpc_frame_put(at, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0, len);
 }
@@ -125,7 +126,7 @@ int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const struct io
 
 	if (len > ref.resp_max)
 		return -FI_EMSGSIZE;
-	if (s->err || s->stopped)
+	if (s->err) /* or stopped */
 		return 0;
 	at = erpc_reply_put(s, ref, (uint32_t)len);
 	if (!at)
@@ -172,7 +173,7 @@ static inline int erpc_reply_single(struct erpc_session *s, struct core_call_ref
 					    ref.call_id, 0, (uint32_t)len),
 			buf, len);
 	s->resp.calls_pending = 0;
-	s->resp.reserved -= ref.resp_max + ERPC_GRANT_CALL;
+	s->reply_reserved -= ref.resp_max + ERPC_GRANT_CALL;
 	erpc_reply_send_single(s, single);
 	erpc_body_put(body);
 	return 0;
@@ -185,7 +186,7 @@ erpc_reply_release_cold(struct erpc_session *s, struct core_call_ref ref, core_r
 	struct core_chan *chan = &s->conn.chan;
 	uint8_t *at;
 
-	if (UTIL_UNLIKELY(len > ref.resp_max || s->err || s->stopped))
+	if (UTIL_UNLIKELY(len > ref.resp_max || s->err)) /* or stopped */
 		return core_chan_reply_release(chan, ref, retain, buf, len, flags);
 	at = erpc_reply_put(s, ref, (uint32_t)len);
 	if (UTIL_LIKELY(at != NULL)) {
@@ -218,7 +219,7 @@ static inline void erpc_reply_append(struct erpc_session *s, struct core_call_re
 	to->len += span;
 	s->resp.room -= span;
 	s->resp.calls_pending--;
-	s->resp.reserved -= ref.resp_max + ERPC_GRANT_CALL - span;
+	s->reply_reserved -= ref.resp_max + ERPC_GRANT_CALL - span;
 	util_copy_short(
 		wire_erpc_frame_put(at, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0, (uint32_t)len), buf,
 		len);

@@ -48,7 +48,7 @@ bool erpc_respond_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num
 		erpc_out_put_first(out, s->ah, rx->resp, len, &h, &rx->out);
 	else
 		erpc_out_put(out, s->ah, &h, len ? rx->get_src + (size_t)part * s->payload : NULL,
-			     len, rx->exposure_mem, NULL, &rx->out);
+			     len, len ? rx->exposure_mem : NULL, NULL, &rx->out);
 	if (rx->get_src && out->dg->inline_max < out->dg->mtu)
 		erpc_out_report(out); /* unexpose waits for the device */
 	return true;
@@ -108,7 +108,7 @@ static struct erpc_buf *erpc_respond_take(struct erpc_session *s)
 		return NULL;
 	buf = erpc_respond_first(s);
 	util_list_remove(&buf->link);
-	s->resp.reserved -= buf->len;
+	s->reply_reserved -= buf->len;
 	return buf;
 }
 
@@ -141,9 +141,11 @@ void erpc_respond_empty(struct erpc_session *s, uint32_t slot)
 /** Ends the wait of batches in `mask` for replies. */
 static void erpc_respond_due(struct erpc_session *s, uint32_t mask)
 {
-	s->resp.wait_mask &= ~mask;
-	if (!s->resp.wait_mask)
-		util_list_remove(&s->wait_link);
+	if (s->resp.wait_mask) {
+		s->resp.wait_mask &= ~mask;
+		if (!s->resp.wait_mask)
+			util_list_remove(&s->wait_link);
+	}
 	if (s->retained_len <= ERPC_RETAINED_MAX) {
 		s->resp.due_mask |= mask;
 		return;
@@ -211,11 +213,11 @@ static void erpc_respond_by_request(struct erpc_session *s)
 		util_list_remove(&buf->link);
 		if (s->send.free_mask & 1u << ERPC_REPLY_SLOT) {
 			erpc_kick_begin(s, ERPC_REPLY_SLOT, WIRE_ERPC_REPLIES, buf, 0);
-		} else if (!erpc_send_leave(s) || !erpc_send_batch(s, buf, s->send.sent_pos)) {
+		} else if (!erpc_send_leave(s) || !erpc_send_batch(s, buf, 0)) {
 			util_list_push_front(&s->resp.replies, &buf->link);
 			return;
 		}
-		s->resp.reserved -= len;
+		s->reply_reserved -= len;
 	}
 }
 
@@ -238,4 +240,6 @@ void erpc_respond_flush(struct erpc_session *s)
 	}
 	if (!util_list_is_empty(&s->resp.replies) && !(s->resp.wait_mask && erpc_respond_fits(s)))
 		erpc_respond_by_request(s);
+	if (util_list_is_empty(&s->resp.replies))
+		s->send.waits &= ~ERPC_WAITS_REPLIES;
 }

@@ -52,8 +52,8 @@ void erpc_respond_kept(struct erpc_session *s, uint32_t slot);
 /** Returns true if there is a response or a reply to send. */
 static inline bool erpc_respond_has_some(const struct erpc_session *s)
 {
-	return s->ack.empty_mask | s->resp.wait_mask | s->resp.due_mask ||
-	       !util_list_is_empty(&s->resp.replies);
+	return s->ack.empty_mask | s->resp.wait_mask | s->resp.due_mask |
+	       (s->send.waits & ERPC_WAITS_REPLIES);
 }
 
 /** Sends responses and replies. Part of erpc_session_flush. */

@@ -18,20 +18,21 @@
 static_assert(ERPC_NOW_MAX == 2, "erpc_send_is_now");
 static_assert(ERPC_BUSY_MANY == 3, "erpc_send_is_busy");
 
-bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
+bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint32_t cnt)
 {
 	if (!erpc_batch_has_slot(s))
 		return false;
-	erpc_batch_leave(s, buf, end, erpc_kick_may_now(s, buf->len));
+	erpc_batch_leave(s, buf, cnt, erpc_kick_may_now(s, buf->len));
 	return true;
 }
 
 bool erpc_send_leave(struct erpc_session *s)
 {
-	uint64_t frames = (s->send.posted_pos - s->send.sent_pos) / ERPC_POS_STEP;
+	uint32_t frames;
 
-	if (!s->batch.buf)
+	if (!(s->send.waits & ERPC_WAITS_BATCH))
 		return true;
+	frames = (uint16_t)(s->send.posted_pos / ERPC_POS_STEP - s->batch.sent);
 	if (frames == 1 && !s->batch.after_single && !erpc_batch_busy(s))
 		s->batch.bursts = 0; /* waited for other messages in vain */
 	/* if the batch stays, the next message marks the session again */
@@ -42,10 +43,10 @@ bool erpc_send_leave(struct erpc_session *s)
 	if (!erpc_batch_has_slot(s))
 		return false;
 	if (UTIL_LIKELY(frames)) /* 0: a call that found no number opened it */
-		util_stats_batch(s->conn.chan.stats, (uint32_t)frames, s->batch.buf->len);
-	erpc_batch_leave(s, s->batch.buf, s->send.posted_pos,
-			 erpc_kick_may_now(s, s->batch.buf->len));
+		util_stats_batch(s->conn.chan.stats, frames, s->batch.buf->len);
+	erpc_batch_leave(s, s->batch.buf, frames, erpc_kick_may_now(s, s->batch.buf->len));
 	s->batch.buf = NULL;
+	s->send.waits &= ~ERPC_WAITS_BATCH;
 	return true;
 }
 
@@ -56,13 +57,13 @@ void erpc_send_acked(struct erpc_session *s, uint32_t seq)
 	s->send.done_mask |= 1u << seq % ERPC_SLOTS;
 	while (s->send.seq_done != s->send.seq &&
 	       (s->send.done_mask & 1u << s->send.seq_done % ERPC_SLOTS)) {
-		pos = s->send.batch_ends[s->send.seq_done % ERPC_SLOTS];
+		pos += ERPC_POS_STEP * (uint64_t)s->send.batch_cnts[s->send.seq_done % ERPC_SLOTS];
 		s->send.seq_done++;
 	}
 	if (pos == s->send.acked_pos)
 		return;
 	s->send.acked_pos = pos;
-	s->conn.up->on_acked(&s->conn.chan, pos);
+	s->ep->up->on_acked(&s->conn.chan, pos);
 }
 
 /** Opens a batch for a frame of `span` bytes, with room for expected followers. */
@@ -77,6 +78,7 @@ static bool erpc_send_open(struct erpc_session *s, uint32_t span)
 	if (!buf)
 		return false;
 	s->batch.buf = buf;
+	s->send.waits |= ERPC_WAITS_BATCH;
 	s->batch.fill = buf->data + ERPC_BATCH_HEAD;
 	return true;
 }
@@ -241,6 +243,7 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 	struct erpc_buf *single = NULL;
 	uint8_t *at;
 
+	erpc_batch_prefetch(s);
 	if (UTIL_UNLIKELY(s->err))
 		return s->err;
 	if (erpc_batch_may_single(s, span, len, core_packed_flags(packed)))

@@ -56,9 +56,9 @@ static inline void erpc_send_gather(uint8_t *at, const struct core_frame *frame)
 void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags);
 
 /**
- * Sends a batch in a free slot, with `end` the position behind it. Returns false without a slot.
+ * Sends a batch of `cnt` messages in a free slot. Returns false without a slot.
  */
-bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end);
+bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint32_t cnt);
 
 /** Notes that batch `seq` is acknowledged, and reports positions to core in order. */
 void erpc_send_acked(struct erpc_session *s, uint32_t seq);
