@@ -52,12 +52,12 @@ uint64_t info_plan_value(const struct info_plan *plan, const struct info_plan_ro
 	return *(const uint64_t *)(const void *)((const char *)plan + row->offset);
 }
 
-/* Makes the rings of `peers` more peers from what is left of the budget. */
+/* Makes the rings of `peers` more peers from what is left of the budget `mem`. */
 static void info_plan_rings(struct info_plan *plan, uint64_t peers, bool registers,
-			    const struct info_plan_settings *settings, uint64_t *left)
+			    const struct info_plan_settings *settings, uint64_t mem, uint64_t *left)
 {
 	for (uint64_t i = 0; i < peers; i++) {
-		uint64_t len = ring_len_next(*left, registers, settings->ring_size);
+		uint64_t len = ring_len_next(mem, *left, registers, settings->ring_size);
 
 		if (!len) {
 			plan->unserved += peers - i;
@@ -75,9 +75,10 @@ static bool info_plan_fits(uint64_t ring_peers, uint64_t nic_peers, uint64_t mem
 			   const struct info_plan_settings *settings)
 {
 	struct info_plan plan = { 0 };
+	uint64_t left = mem;
 
-	info_plan_rings(&plan, ring_peers, false, settings, &mem);
-	info_plan_rings(&plan, nic_peers, true, settings, &mem);
+	info_plan_rings(&plan, ring_peers, false, settings, mem, &left);
+	info_plan_rings(&plan, nic_peers, true, settings, mem, &left);
 	return !plan.unserved;
 }
 
@@ -119,8 +120,8 @@ void info_plan_make(uint64_t ranks, uint64_t per_node, const struct info_plan_se
 	ring_peers = settings->shm ? plan->local_peers : 0;
 	nic_peers = settings->nic ? plan->remote_peers : 0;
 	udp_peers = ranks - 1 - ring_peers - nic_peers;
-	info_plan_rings(plan, ring_peers, false, settings, &left);
-	info_plan_rings(plan, nic_peers, true, settings, &left);
+	info_plan_rings(plan, ring_peers, false, settings, settings->mem, &left);
+	info_plan_rings(plan, nic_peers, true, settings, settings->mem, &left);
 	plan->mem_needed = info_plan_budget(ring_peers, nic_peers, settings);
 	plan->session_mem = udp_peers * INFO_PLAN_SESSION;
 	plan->unexpected_mem = settings->unexpected_mem;

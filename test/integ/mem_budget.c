@@ -11,6 +11,7 @@
  *   - neither end ever has more than FI_COPYRPC_MEM
  *   - the first peers have rings of MOST bytes, later ones smaller and never larger ones, the
  *   last LEAST
+ *   - peers beyond 256 take at most 64 KiB each
  *   - exactly the first FIT have one; messages to the others end with an error, and all others
  *   continue
  *   - closed peers return their memory
@@ -23,8 +24,10 @@
 #include "fab.h"
 #include "reg_seen.h"
 
-#define PEERS_MAX 256
-#define PATIENCE  200.0 /* seconds */
+#define PEERS_MAX 1100
+#define FEW       256         /* peers with large rings, */
+#define MANY_MEM  (64u << 10) /* and what one more takes at most */
+#define PATIENCE  200.0       /* seconds */
 #define LEN       512
 
 struct peer {
@@ -197,9 +200,20 @@ static struct fid_ep *open_peer(struct sockaddr_in *addr)
 	return ep;
 }
 
+/** Checks what the peers beyond FEW take at each end. */
+static void check_many(unsigned cnt, const size_t few[2])
+{
+	struct end ends[2];
+
+	look(ends);
+	for (int i = 0; i < 2; i++)
+		FAB_TRUE(ends[i].now - few[i] <= (size_t)(cnt - FEW) * MANY_MEM);
+}
+
 static void meet_all(void)
 {
-	size_t last = 0;
+	size_t last = 0, few[2] = { 0 };
+	struct end ends[2];
 
 	for (unsigned i = 0; i < peer_cnt; i++) {
 		struct sockaddr_in addr;
@@ -213,6 +227,13 @@ static void meet_all(void)
 			exit(1);
 		}
 		last = check_rings();
+		if (i + 1 == FEW) {
+			look(ends);
+			few[0] = ends[0].now;
+			few[1] = ends[1].now;
+		} else if (i >= FEW) {
+			check_many(i + 1, few);
+		}
 	}
 	FAB_TRUE(last == least);
 }

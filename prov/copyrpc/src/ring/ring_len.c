@@ -7,17 +7,22 @@
 /* A new connection takes at most this fraction of the remaining budget. */
 #define RING_LEN_SHARES 64u
 
-uint64_t ring_len_next(size_t left, bool registers, size_t fixed)
+#define RING_LEN_AMPLE 4u /* The first connections share this fraction of the budget. */
+
+uint64_t ring_len_next(size_t mem, size_t left, bool registers, size_t fixed)
 {
+	size_t rings = registers ? 2 : 1;
+	uint64_t most =
+		mem - left < mem / RING_LEN_AMPLE ? RING_LEN_DEFAULT : RING_LEN_MANY / rings;
 	uint64_t len;
 
-	left /= registers ? 2 : 1;
+	left /= rings;
 	len = left / RING_LEN_SHARES;
 	if (fixed)
 		len = util_pow2_floor(fixed);
 	else if (len < RING_LEN_LEAST)
 		len = RING_LEN_LEAST;
 	else
-		len = len < RING_LEN_DEFAULT ? util_pow2_floor(len) : RING_LEN_DEFAULT;
+		len = len < most ? util_pow2_floor(len) : most;
 	return len <= left ? len : 0;
 }

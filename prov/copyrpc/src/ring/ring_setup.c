@@ -76,8 +76,8 @@ int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
 		       struct cm_params *params, struct eng_conn **out)
 {
 	struct ring_transport *transport = ring_transport_of(eng);
-	uint64_t len = ring_len_next(eng_mem_left(eep->engine), ring_transport_registers(transport),
-				     util_params.ring_size);
+	uint64_t len = ring_len_next(util_params.mem, eng_mem_left(eep->engine),
+				     ring_transport_registers(transport), util_params.ring_size);
 	struct ring_conn *conn;
 	int ret;
 
