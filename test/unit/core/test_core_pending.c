@@ -47,7 +47,7 @@ static void arrive(void)
 
 static ssize_t post(void *context, uint64_t flags, bool silent)
 {
-	return core_tx_send_buf(&a->ep, "x", 1, 1, 7, 0, context, flags, true, silent);
+	return core_tx_send_buf(&a->ep, "x", 1, 1, 7, 0, context, flags, true, silent, false);
 }
 
 /** Expects that the next completion is a successful one with this context. */

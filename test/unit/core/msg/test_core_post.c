@@ -39,7 +39,7 @@ struct step {
 	size_t len;
 	uint64_t tag, ignore, data, flags;
 	fi_addr_t addr;
-	bool tagged, silent;
+	bool tagged, silent, deferrable;
 };
 
 static ssize_t send_in(enum world world, const struct step *s)
@@ -61,7 +61,7 @@ static ssize_t send_in(enum world world, const struct step *s)
 	if (world == LONG)
 		return core_tx_send(ep, &send);
 	return core_tx_send_buf(ep, tx_bufs[s->slot], s->len, s->addr, s->tag, s->data, context,
-				s->flags, s->tagged, s->silent);
+				s->flags, s->tagged, s->silent, s->deferrable);
 }
 
 static ssize_t recv_in(enum world world, const struct step *s)
@@ -109,6 +109,7 @@ static void step_send(void)
 	ssize_t ret[WORLDS];
 
 	s.silent = !rnd(4);
+	s.deferrable = s.silent && rnd(2);
 	s.flags = (rnd(2) ? FI_COMPLETION : 0) | (rnd(2) ? FI_REMOTE_CQ_DATA : 0) |
 		  (rnd(8) ? 0 : FI_DELIVERY_COMPLETE) | (rnd(8) ? 0 : FI_MORE) |
 		  (rnd(8) ? 0 : FI_INJECT);

@@ -37,12 +37,12 @@ struct core_post_spill {
 #define CORE_POST_SPILL(kept) __asm__("" : "+m"(kept)) /* hides the values from the optimizer */
 
 /**
- * Sends one buffer, as core_tx_send; a `silent` send is injected. FI_REMOTE_CQ_DATA in flags should
- * be a constant.
+ * Sends one buffer, as core_tx_send; a `silent` send is injected, and leaves now unless it is
+ * `deferrable`. FI_REMOTE_CQ_DATA in flags should be a constant.
  */
 UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t len,
 				     fi_addr_t dest, uint64_t tag, uint64_t data, void *context,
-				     uint64_t flags, bool tagged, bool silent)
+				     uint64_t flags, bool tagged, bool silent, bool deferrable)
 {
 	const uint64_t cold_flags = silent ? flags | FI_INJECT : flags;
 	struct core_peer *peer = core_peer_lookup(ep, dest);
@@ -58,7 +58,8 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 	op = core_tx_ext(ext, tag, data, flags, tagged);
 	kept = (struct core_post_spill){ buf, len, dest, tag };
 	CORE_POST_SPILL(kept);
-	ret = peer->chan->ops->send_buf(peer->chan, core_packed(op, silent ? CORE_SEND_NOW : 0),
+	ret = peer->chan->ops->send_buf(peer->chan,
+					core_packed(op, silent && !deferrable ? CORE_SEND_NOW : 0),
 					ext[0], ext[1], buf, len);
 	cq = ep->tx.plain;
 	if (UTIL_UNLIKELY(ret)) {
@@ -72,9 +73,14 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 			return 0;
 		}
 	}
-	if (!silent && UTIL_UNLIKELY(!cq) && (flags & FI_COMPLETION))
+	if (silent) {
+		if (UTIL_UNLIKELY(ep->tx.cntr))
+			core_tx_complete_cold(ep, context, flags, tagged, silent);
+		return 0;
+	}
+	if (UTIL_UNLIKELY(!cq) && (flags & FI_COMPLETION))
 		cq = ep->tx.requested;
-	if (!silent && UTIL_LIKELY(cq && core_cq_has_room(cq)))
+	if (UTIL_LIKELY(cq && core_cq_has_room(cq)))
 		core_cqe_fill(core_cq_take(cq), context, core_tx_comp_flags(tagged), 0, NULL, 0, 0,
 			      FI_ADDR_NOTAVAIL);
 	else

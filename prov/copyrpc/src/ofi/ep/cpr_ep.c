@@ -25,6 +25,7 @@
 #include "ofi/xfer/cpr_coll.h"
 #include "ofi/xfer/cpr_rma.h"
 #include "ofi/xfer/cpr_rpc.h"
+#include "ofi/xfer/cpr_silent.h"
 #include "ofi/xfer/cpr_trigger.h"
 #include "util/bits.h"
 #include "util/clock.h"
@@ -43,6 +44,7 @@ void cpr_ep_pick_ops(struct cpr_ep *ep)
 		ep->msg_ops = cpr_refuse_msg_ops;
 	if (!(ep->caps & FI_TAGGED))
 		ep->tagged_ops = cpr_refuse_tagged_ops;
+	cpr_silent_pick(ep);
 	if (!(ep->caps & FI_SEND))
 		cpr_refuse_sends(ep);
 	if (!(ep->caps & FI_RECV) || ep->owner->srx)
