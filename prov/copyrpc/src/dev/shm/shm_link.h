@@ -155,10 +155,14 @@ static inline int shm_link_write_imm(struct dev_link *base, uint64_t off, uint32
 	if (cleared < ahead) {
 		uint8_t *ring = base->tx_base; /* hoisted: the stores below may alias base */
 		uint64_t mask = base->tx_len - 1;
+		uint64_t end = next + ((uint64_t)ahead << SHM_IMM_SHIFT);
 
-		do
-			shm_link_clear_at(ring, (next + (uint64_t)++cleared * DEV_IMM_UNIT) & mask);
-		while (cleared < ahead);
+		next += (uint64_t)cleared << SHM_IMM_SHIFT;
+		do {
+			next += DEV_IMM_UNIT;
+			shm_link_clear_at(ring, next & mask);
+		} while (next != end);
+		cleared = ahead;
 	}
 	link->cleared = cleared;
 	return 0;
