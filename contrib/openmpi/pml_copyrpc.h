@@ -44,13 +44,18 @@ struct pml_comm {
 struct pml {
 	/* read by each message */
 	struct fid_ep *ep;
-	bool threads;  /**< MPI_THREAD_MULTIPLE: locks are taken */
-	bool directed; /**< the provider has FI_DIRECTED_RECV and the user wants it */
+	/** Alias whose sends are injected and write no completion, or NULL. */
+	struct fid_ep *silent_ep;
+	size_t silent_end; /**< messages with fewer bytes go there; 0 without it */
+	bool threads;      /**< MPI_THREAD_MULTIPLE: locks are taken */
+	bool directed;     /**< the provider has FI_DIRECTED_RECV and the user wants it */
+	/** A complete send may wait in the provider for the next progress. */
+	volatile bool held;
 	size_t inject_size;
 
 	/* completions: pml_copyrpc_progress.c */
 	opal_mutex_t cursor_lock;
-	unsigned head, tail;
+	const struct fi_cq_tagged_entry *next, *end; /**< in entries */
 	struct fi_cq_tagged_entry entries[PML_CQ_BATCH];
 	struct fid_cq *cq;
 
@@ -151,6 +156,13 @@ static inline struct pml_peer *pml_peer_of(struct ompi_communicator_t *comm, int
 
 /* pml_copyrpc_progress.c */
 int pml_progress(void);
+
+/** Lets those sends leave that are complete and still in the provider. */
+static inline void pml_let_go(void)
+{
+	if (pml.held)
+		(void)pml_progress();
+}
 
 /* pml_copyrpc_send.c */
 int pml_send_isend_init(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,

@@ -57,7 +57,7 @@ int pml_dtype_pack(struct pml_request *req, const void *buf, size_t count,
 	if (!req->buf)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	req->packed = PML_PACKED_HEAP;
-	req->holds = true;
+	req->special = true;
 	return pml_dtype_pack_to(buf, count, type, req->buf, req->len);
 }
 

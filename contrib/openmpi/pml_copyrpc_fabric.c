@@ -52,6 +52,8 @@ static int fabric_find(bool threads, bool directed)
 	rc = fi_getinfo(FI_VERSION(1, 9), NULL, NULL, 0, hints, &pml.info);
 	fi_freeinfo(hints);
 	pml.directed = directed && rc == 0;
+	if (rc == 0)
+		pml.info->tx_attr->op_flags |= FI_COMPLETION; /* the queue is selective */
 	return rc;
 }
 
@@ -71,8 +73,24 @@ static int fabric_open_endpoint(void)
 	if (rc == 0)
 		rc = fi_ep_bind(pml.ep, &pml.av->fid, 0);
 	if (rc == 0)
-		rc = fi_ep_bind(pml.ep, &pml.cq->fid, FI_TRANSMIT | FI_RECV);
+		rc = fi_ep_bind(pml.ep, &pml.cq->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
+	if (rc == 0)
+		rc = fi_ep_bind(pml.ep, &pml.cq->fid, FI_RECV);
 	return rc ? rc : fi_enable(pml.ep);
+}
+
+/*
+ * Opens the alias for short sends. Without one, or if each operation needs a context of its own
+ * until its end, all sends have a request.
+ */
+static void fabric_open_alias(void)
+{
+	pml.silent_end = 0;
+	if ((pml.info->mode & (FI_CONTEXT | FI_CONTEXT2)) ||
+	    fi_ep_alias(pml.ep, &pml.silent_ep, FI_TRANSMIT | FI_INJECT) != 0)
+		pml.silent_ep = NULL;
+	else
+		pml.silent_end = pml.inject_size + 1;
 }
 
 static int fabric_open_all(bool threads)
@@ -108,9 +126,11 @@ int pml_fabric_open(bool threads)
 		return OMPI_ERR_NOT_AVAILABLE;
 	}
 	pml.inject_size = pml.info->tx_attr->inject_size;
-	opal_output_verbose(1, pml.output, "pml copyrpc: provider %s, fabric %s%s",
+	fabric_open_alias();
+	opal_output_verbose(1, pml.output, "pml copyrpc: provider %s, fabric %s%s%s",
 			    pml.info->fabric_attr->prov_name, pml.info->fabric_attr->name,
-			    pml.directed ? ", directed receives" : "");
+			    pml.directed ? ", directed receives" : "",
+			    pml.silent_ep ? ", short sends without requests" : "");
 	return OMPI_SUCCESS;
 }
 
@@ -123,6 +143,7 @@ static void fabric_close(struct fid **fid)
 
 void pml_fabric_close(void)
 {
+	fabric_close((struct fid **)&pml.silent_ep);
 	fabric_close((struct fid **)&pml.ep);
 	fabric_close((struct fid **)&pml.av);
 	fabric_close((struct fid **)&pml.cq);

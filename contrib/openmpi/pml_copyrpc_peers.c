@@ -123,6 +123,7 @@ static void peers_finish_sends(void)
 {
 	double end = MPI_Wtime() + FINISH_SECONDS;
 
+	pml_let_go();
 	while ((pml.internal > 0 || pml.blocked_cnt > 0) && MPI_Wtime() < end)
 		pml_progress();
 }

@@ -40,8 +40,9 @@ static struct pml_request *peek(int src, int tag, struct ompi_communicator_t *co
 	req->buf = NULL;
 	req->len = 0;
 	*rc = peek_post(req);
-	req->state = PML_DONE;
+	req->state = PML_ACTIVE;
 	req->flags = 0;
+	req->op.kind = PML_OP_RECV;
 	return req;
 }
 
@@ -131,7 +132,7 @@ int pml_probe_imrecv(void *buf, size_t count, struct ompi_datatype_t *type,
 	int rc;
 
 	pml_request_activate(req);
-	req->op.kind = PML_OP_RECV;
+	req->special = true;
 	req->flags = FI_CLAIM | FI_COMPLETION;
 	rc = pml_recv_start(req, buf, count, type);
 	if (rc != OMPI_SUCCESS) {

@@ -25,6 +25,7 @@ static inline void progress_send_part(struct pml_request *req)
 /** Ends a send whose message did not leave or arrive. No acknowledgement will come. */
 void pml_send_failed(struct pml_request *req)
 {
+	req->special = true;
 	req->base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
 	if (req->mode == MCA_PML_BASE_SEND_SYNCHRONOUS)
 		(void)fi_cancel(&pml.ep->fid, &req->ack);
@@ -42,14 +43,15 @@ static void progress_peek(struct pml_request *req, uint64_t tag, size_t len, boo
 	__atomic_store_n(&req->state, PML_DONE, __ATOMIC_RELEASE);
 }
 
-static inline void progress_entry(const struct fi_cq_tagged_entry *entry)
+static __opal_attribute_always_inline__ inline void progress_entry(
+	const struct fi_cq_tagged_entry *entry)
 {
 	struct pml_op *op = entry->op_context;
 
-	if (OPAL_LIKELY(op->kind == PML_OP_SEND))
-		progress_send_part(PML_REQUEST_OF(op, op));
-	else if (OPAL_LIKELY(op->kind == PML_OP_RECV))
+	if (OPAL_LIKELY(op->kind == PML_OP_RECV))
 		pml_recv_done(PML_REQUEST_OF(op, op), entry->tag, entry->len, OMPI_SUCCESS);
+	else if (op->kind == PML_OP_SEND)
+		progress_send_part(PML_REQUEST_OF(op, op));
 	else if (op->kind == PML_OP_ACK)
 		progress_send_part(PML_REQUEST_OF(op, ack));
 	else if (op->kind == PML_OP_PEEK)
@@ -80,6 +82,7 @@ static void progress_lost(struct fi_cq_err_entry *err)
 
 static void progress_failed_recv(struct pml_request *req, struct fi_cq_err_entry *err)
 {
+	req->special = true;
 	if (err->err == FI_ETRUNC) {
 		pml_recv_done(req, err->tag, err->len < req->len ? err->len : req->len,
 			      MPI_ERR_TRUNCATE);
@@ -106,6 +109,7 @@ static void progress_report(const struct pml_request *req, struct fi_cq_err_entr
 
 static void progress_failed_ack(struct pml_request *req)
 {
+	req->special = true;
 	req->base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
 	progress_send_part(req);
 }
@@ -145,8 +149,8 @@ static inline ssize_t progress_read(struct fi_cq_err_entry *err)
 	ssize_t n = fi_cq_read(pml.cq, pml.entries, PML_CQ_BATCH);
 
 	if (OPAL_LIKELY(n > 0)) {
-		pml.head = 0;
-		pml.tail = (unsigned)n;
+		pml.next = pml.entries;
+		pml.end = pml.entries + n;
 		return n;
 	}
 	if (OPAL_LIKELY(n == -FI_EAGAIN) || n == 0)
@@ -161,12 +165,12 @@ static int progress_batch(void)
 	struct fi_cq_err_entry err;
 	int done = 0;
 
-	if (pml.head == pml.tail && progress_read(&err) < 0) {
+	if (pml.next == pml.end && progress_read(&err) < 0) {
 		progress_error(&err);
 		return 1;
 	}
-	for (; pml.head != pml.tail; done++)
-		progress_entry(&pml.entries[pml.head++]);
+	for (; pml.next != pml.end; done++)
+		progress_entry(pml.next++);
 	return done;
 }
 
@@ -177,10 +181,10 @@ static int progress_take(struct fi_cq_tagged_entry *entry, struct fi_cq_err_entr
 
 	if (opal_mutex_trylock(&pml.cursor_lock))
 		return 0;
-	if (pml.head == pml.tail)
+	if (pml.next == pml.end)
 		n = progress_read(err);
 	if (n > 0)
-		*entry = pml.entries[pml.head++];
+		*entry = *pml.next++;
 	opal_mutex_unlock(&pml.cursor_lock);
 	return n > 0 ? 1 : (int)n;
 }
@@ -199,13 +203,14 @@ static int progress_threads(void)
 		else if (rc < 0)
 			progress_error(&err);
 		done += rc != 0;
-	} while (rc > 0 && pml.head != pml.tail);
+	} while (rc > 0 && pml.next != pml.end);
 	return done;
 }
 
 /** Ends what is complete, as much as one batch has, and retries what the provider had refused. */
 int pml_progress(void)
 {
+	pml.held = false;
 	if (OPAL_UNLIKELY(pml.blocked_cnt + pml.deferred_recv_cnt != 0))
 		pml_deferred_run();
 	return OPAL_UNLIKELY(pml.threads) ? progress_threads() : progress_batch();

@@ -9,37 +9,60 @@
 
 #include "pml_copyrpc_request.h"
 
-static inline fi_addr_t recv_source(struct ompi_communicator_t *comm, int src)
-{
-	struct pml_peer *peer = pml_peer_of(comm, src);
+/** Messages that a receive or probe takes: tag, bits of it that are ignored, and source. */
+struct recv_target {
+	uint64_t bits, ignore;
+	fi_addr_t addr;
+};
 
-	return OPAL_LIKELY(peer != NULL) ? peer->addr : FI_ADDR_UNSPEC;
+/* Sets the target of a receive. Returns false if its source is not looked up yet. */
+static __opal_attribute_always_inline__ inline bool recv_target_set(struct recv_target *target,
+								    const struct pml_comm *comm,
+								    int src, int tag)
+{
+	target->bits = comm->context;
+	target->ignore = PML_TAG_SYNC;
+	target->addr = FI_ADDR_UNSPEC;
+	if (OPAL_LIKELY(tag >= 0))
+		target->bits |= (uint32_t)tag;
+	else if (tag == MPI_ANY_TAG)
+		target->ignore |= PML_ANY_TAG_MASK;
+	else
+		target->bits |= pml_tag_bits(tag);
+	if (OPAL_UNLIKELY(src == MPI_ANY_SOURCE)) {
+		target->ignore |= PML_SOURCE_MASK;
+		return true;
+	}
+	target->bits |= (uint64_t)(uint32_t)src << PML_SOURCE_SHIFT;
+	if (!pml.directed)
+		return true;
+	if (OPAL_UNLIKELY(comm->peers[src] == NULL))
+		return false;
+	target->addr = comm->peers[src]->addr;
+	return true;
 }
 
-/* Sets tag, ignored bits and source of a receive or probe. */
-static __opal_attribute_always_inline__ inline void recv_target(struct pml_request *req, int src,
-								int tag)
+static __opal_attribute_always_inline__ inline void recv_aim(struct pml_request *req, int src,
+							     int tag,
+							     const struct recv_target *target)
 {
-	struct ompi_communicator_t *comm = req->base.req_comm;
-	uint64_t bits = pml_comm_of(comm)->context, ignore = PML_TAG_SYNC;
-	fi_addr_t addr = FI_ADDR_UNSPEC;
-
-	if (OPAL_LIKELY(tag != MPI_ANY_TAG))
-		bits |= pml_tag_bits(tag);
-	else
-		ignore |= PML_ANY_TAG_MASK;
-	if (OPAL_LIKELY(src != MPI_ANY_SOURCE)) {
-		bits |= (uint64_t)(uint32_t)src << PML_SOURCE_SHIFT;
-		if (pml.directed)
-			addr = recv_source(comm, src);
-	} else {
-		ignore |= PML_SOURCE_MASK;
-	}
 	req->base.req_peer = src;
 	req->base.req_tag = tag;
-	req->tag = bits;
-	req->ignore = ignore;
-	req->addr = addr;
+	req->base.req_ompi.req_status.MPI_TAG = MPI_ANY_TAG; /* debuggers: not matched */
+	req->tag = target->bits;
+	req->ignore = target->ignore;
+	req->addr = target->addr;
+}
+
+/** Aims a receive or probe. */
+void pml_recv_target(struct pml_request *req, int src, int tag)
+{
+	struct recv_target target;
+
+	if (src != MPI_ANY_SOURCE && pml.directed)
+		(void)pml_peer_of(req->base.req_comm, src); /* looks it up */
+	(void)recv_target_set(&target, pml_comm_of(req->base.req_comm), src, tag);
+	recv_aim(req, src, tag, &target);
 }
 
 static int recv_prepare_unpack(struct pml_request *req, void *buf, size_t count,
@@ -50,7 +73,7 @@ static int recv_prepare_unpack(struct pml_request *req, void *buf, size_t count,
 		req->holds_type = true;
 		req->base.req_datatype = type;
 	}
-	req->holds = true;
+	req->special = true;
 	req->buf = malloc(req->len ? req->len : 1);
 	if (!req->buf)
 		return OMPI_ERR_OUT_OF_RESOURCE;
@@ -108,18 +131,12 @@ static void recv_finish_packed(struct pml_request *req, size_t len)
 		status->MPI_ERROR = MPI_ERR_TRUNCATE;
 }
 
-/** Ends a receive with the tag and length that the provider reports. */
-void pml_recv_done(struct pml_request *req, uint64_t tag, size_t len, int mpi_error)
+/** Ends a receive whose status is set: of a packed or a synchronous message. */
+void pml_recv_done_cold(struct pml_request *req, uint64_t tag, size_t len)
 {
-	ompi_status_public_t *status = &req->base.req_ompi.req_status;
-
-	status->MPI_SOURCE = pml_tag_source(tag);
-	status->MPI_TAG = pml_tag_user(tag);
-	status->MPI_ERROR = mpi_error;
-	status->_ucount = len;
-	if (OPAL_UNLIKELY(req->convertor_used))
+	if (req->convertor_used)
 		recv_finish_packed(req, len);
-	if (OPAL_UNLIKELY(tag & PML_TAG_SYNC))
+	if (tag & PML_TAG_SYNC)
 		pml_sync_acknowledge(req, tag);
 	pml_request_done(req);
 }
@@ -131,21 +148,23 @@ static __opal_attribute_always_inline__ inline struct pml_request *recv_new(
 
 	if (OPAL_UNLIKELY(req == NULL))
 		return NULL;
-	req->op.kind = PML_OP_RECV;
-	req->flags = 0;
-	recv_target(req, src, tag);
+	pml_recv_target(req, src, tag);
 	return req;
 }
 
-int pml_recv_irecv(void *buf, size_t count, struct ompi_datatype_t *type, int src, int tag,
-		   struct ompi_communicator_t *comm, struct ompi_request_t **request)
+/* Receives what pml_recv_irecv() does not. */
+static __opal_attribute_noinline__ int recv_irecv_general(void *buf, size_t count,
+							  struct ompi_datatype_t *type, int src,
+							  int tag, struct ompi_communicator_t *comm,
+							  struct ompi_request_t **request)
 {
 	struct pml_request *req = recv_new(src, tag, comm);
 	int rc;
 
 	if (OPAL_UNLIKELY(req == NULL))
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	pml_request_activate(req);
+	pml_request_begin(req);
+	pml_request_describe(req, buf, count, type);
 	rc = recv_prepare(req, buf, count, type);
 	if (OPAL_LIKELY(rc == OMPI_SUCCESS))
 		rc = recv_begin(req);
@@ -153,6 +172,46 @@ int pml_recv_irecv(void *buf, size_t count, struct ompi_datatype_t *type, int sr
 		pml_request_return(req);
 		return rc;
 	}
+	*request = pml_request_ompi(req);
+	return OMPI_SUCCESS;
+}
+
+/* Ends a call whose receive the provider did not take. */
+static __opal_attribute_noinline__ int recv_refused(struct pml_request *req, ssize_t error,
+						    struct ompi_request_t **request)
+{
+	int rc =
+		error == -FI_EAGAIN ? pml_deferred_recv(req) : pml_request_errno(error, "fi_trecv");
+
+	if (rc == OMPI_SUCCESS)
+		*request = pml_request_ompi(req);
+	else
+		pml_request_return(req);
+	return rc;
+}
+
+/*
+ * Posts a receive. Nothing but its request is needed after the provider's call, and what takes more
+ * is known before: with threads, without a free request, into pieces, behind refused receives.
+ */
+int pml_recv_irecv(void *buf, size_t count, struct ompi_datatype_t *type, int src, int tag,
+		   struct ompi_communicator_t *comm, struct ompi_request_t **request)
+{
+	struct recv_target target;
+	struct pml_request *req;
+	ssize_t rc;
+
+	if (OPAL_UNLIKELY(!pml_request_is_free(&mca_pml_base_recv_requests) ||
+			  !pml_dtype_contiguous(type, count) || pml.deferred_recv_cnt != 0 ||
+			  !recv_target_set(&target, pml_comm_of(comm), src, tag)))
+		return recv_irecv_general(buf, count, type, src, tag, comm, request);
+	req = pml_request_take(&mca_pml_base_recv_requests, comm);
+	pml_request_begin(req);
+	pml_request_describe(req, buf, count, type);
+	recv_aim(req, src, tag, &target);
+	rc = pml_recv_post_run(req, (char *)buf + type->super.true_lb, count * type->super.size);
+	if (OPAL_UNLIKELY(rc != 0))
+		return recv_refused(req, rc, request);
 	*request = pml_request_ompi(req);
 	return OMPI_SUCCESS;
 }
@@ -177,25 +236,22 @@ int pml_recv_irecv_init(void *buf, size_t count, struct ompi_datatype_t *type, i
 	if (!req)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	OMPI_DATATYPE_RETAIN(type);
-	req->holds_type = req->holds = true;
-	req->base.req_datatype = type;
-	req->base.req_addr = buf;
-	req->base.req_count = count;
+	req->holds_type = req->special = true;
+	req->state = PML_DONE;
+	pml_request_describe(req, buf, count, type);
 	OMPI_REQUEST_INIT(pml_request_ompi(req), true);
 	*request = pml_request_ompi(req);
 	return OMPI_SUCCESS;
 }
 
-/** Aims a probe. */
-void pml_recv_target(struct pml_request *req, int src, int tag)
-{
-	recv_target(req, src, tag);
-}
-
 /** Posts a persistent receive, or one that a matched probe has aimed. */
 int pml_recv_start(struct pml_request *req, void *buf, size_t count, struct ompi_datatype_t *type)
 {
-	int rc = recv_prepare(req, buf, count, type);
+	int rc;
 
+	if (!req->holds_type)
+		pml_request_describe(req, buf, count, type);
+	req->base.req_ompi.req_status.MPI_TAG = MPI_ANY_TAG;
+	rc = recv_prepare(req, buf, count, type);
 	return rc == OMPI_SUCCESS ? recv_begin(req) : rc;
 }

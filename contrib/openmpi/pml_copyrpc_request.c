@@ -20,11 +20,12 @@ static int request_free(struct ompi_request_t **request)
 	int32_t old;
 
 	*request = MPI_REQUEST_NULL;
-	if (!pml.threads && req->state == PML_DONE) {
+	if (!pml.threads && REQUEST_COMPLETE(pml_request_ompi(req))) {
 		pml_request_return(req);
 		return OMPI_SUCCESS;
 	}
 	request_count_internal(req, 1);
+	req->special = true;
 	old = __atomic_exchange_n(&req->state, PML_FREED, __ATOMIC_ACQ_REL);
 	if (old == PML_ACTIVE)
 		return OMPI_SUCCESS;
@@ -41,7 +42,8 @@ static int request_cancel(struct ompi_request_t *request, int flag)
 {
 	struct pml_request *req = (struct pml_request *)request;
 
-	if (req->base.req_type != MCA_PML_REQUEST_RECV || req->state != PML_ACTIVE)
+	if (req->base.req_type != MCA_PML_REQUEST_RECV || req->state != PML_ACTIVE ||
+	    REQUEST_COMPLETE(request))
 		return OMPI_SUCCESS;
 	if (!pml_deferred_cancel(req))
 		(void)fi_cancel(&pml.ep->fid, &req->op);
@@ -57,10 +59,17 @@ static void request_construct(struct pml_request *req)
 	r->req_cancel = request_cancel;
 	r->req_start = pml_start;
 	OMPI_REQUEST_INIT(r, false);
+	r->req_state = OMPI_REQUEST_INVALID; /* debuggers pass over it */
+	r->req_status.MPI_ERROR = OMPI_SUCCESS;
+	r->req_status._cancelled = 0;
 	OBJ_CONSTRUCT(&req->base.req_convertor, opal_convertor_t);
-	req->state = PML_DONE;
+	req->base.req_comm = NULL;
+	req->base.req_pml_complete = false;
+	req->base.req_free_called = false;
+	req->state = PML_ACTIVE;
 	req->packed = PML_PACKED_NONE;
-	req->holds_type = req->convertor_used = req->holds = req->deferred = false;
+	req->holds_type = req->convertor_used = req->deferred = false;
+	req->special = pml.threads;
 	req->flags = 0;
 	req->ack.kind = PML_OP_ACK;
 }
@@ -99,6 +108,28 @@ int pml_request_lists_init(void)
 	return rc;
 }
 
+/** Returns a request: with threads, or from a list that has to grow. */
+struct pml_request *pml_request_get_cold(opal_free_list_t *list, struct ompi_communicator_t *comm)
+{
+	opal_free_list_item_t *item =
+		pml.threads ? opal_free_list_get_mt(list) : opal_free_list_get_st(list);
+	struct pml_request *req = (struct pml_request *)item;
+
+	if (req == NULL)
+		return NULL;
+	OBJ_RETAIN(comm);
+	req->base.req_comm = comm;
+	req->base.req_ompi.req_mpi_object.comm = comm;
+	return req;
+}
+
+/** Ends a communicator whose last reference was given back. */
+void pml_request_release_comm(struct ompi_communicator_t *comm)
+{
+	*pml_comm_refs(comm) = 1;
+	OBJ_RELEASE(comm);
+}
+
 static void request_drop_packed(struct pml_request *req)
 {
 	if (req->packed == PML_PACKED_HEAP)
@@ -119,34 +150,39 @@ void pml_request_drop_transfer(struct pml_request *req)
 	req->convertor_used = false;
 }
 
-static void request_drop_all(struct pml_request *req)
+/* Gives back what a request holds, and resets what is not its initial value. */
+static void request_reset(struct pml_request *req)
 {
+	struct ompi_request_t *r = pml_request_ompi(req);
+
 	pml_request_drop_transfer(req);
 	if (req->holds_type) {
 		req->holds_type = false;
 		OMPI_DATATYPE_RELEASE(req->base.req_datatype);
-		OMPI_REQUEST_INIT(pml_request_ompi(req), false);
+		OMPI_REQUEST_INIT(r, false);
 	}
-	req->holds = false;
+	r->req_status.MPI_ERROR = OMPI_SUCCESS;
+	r->req_status._cancelled = 0;
+	req->flags = 0;
+	req->special = pml.threads;
 }
 
-/** Returns a request to its list, with all that it holds. */
-void pml_request_return(struct pml_request *req)
+/** Returns a special request to its list, or any with threads. */
+void pml_request_return_cold(struct pml_request *req)
 {
 	struct ompi_communicator_t *comm = req->base.req_comm;
 
-	if (OPAL_UNLIKELY(req->holds))
-		request_drop_all(req);
+	request_reset(req);
 	OMPI_REQUEST_FINI(pml_request_ompi(req));
-	req->state = PML_DONE;
-	if (OPAL_UNLIKELY(pml.threads))
+	req->state = PML_ACTIVE;
+	if (pml.threads)
 		opal_free_list_return_mt(req->list, &req->base.req_ompi.super);
 	else
 		opal_free_list_return_st(req->list, &req->base.req_ompi.super);
 	OBJ_RELEASE(comm);
 }
 
-/** Completion with a callback, with threads, or of a request that the user has freed. */
+/** Completion with a callback, or of a special request. */
 void pml_request_done_cold(struct pml_request *req)
 {
 	struct ompi_request_t *r = pml_request_ompi(req);
@@ -154,6 +190,7 @@ void pml_request_done_cold(struct pml_request *req)
 
 	pml_request_drop_transfer(req);
 	if (r->req_complete_cb && req->state == PML_ACTIVE) {
+		req->special = true;
 		req->state = PML_IN_CALLBACK;
 		ompi_request_complete(r, true);
 		return;
@@ -170,6 +207,7 @@ void pml_request_done_cold(struct pml_request *req)
 /** Ends a request with an MPI error class. */
 void pml_request_fail(struct pml_request *req, int mpi_error)
 {
+	req->special = true;
 	req->base.req_ompi.req_status.MPI_ERROR = mpi_error;
 	req->base.req_ompi.req_status._ucount = 0;
 	pml_request_done(req);
@@ -190,12 +228,7 @@ int pml_request_wait(struct pml_request *req, ompi_status_public_t *status)
 	struct ompi_request_t *r = pml_request_ompi(req);
 	int error;
 
-	if (OPAL_UNLIKELY(pml.threads))
-		(void)pml_wait_poll(r);
-	else
-		for (int i = 0; i < 64 && !REQUEST_COMPLETE(r); i++)
-			pml_progress();
-	ompi_request_wait_completion(r);
+	pml_wait_for(r);
 	if (status != MPI_STATUS_IGNORE)
 		OMPI_COPY_STATUS(status, r->req_status, false);
 	error = r->req_status.MPI_ERROR;

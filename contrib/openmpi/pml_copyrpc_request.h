@@ -2,11 +2,15 @@
 /*
  * One send, receive or probe: its layout, life and completion.
  *
- * Requests come from Open MPI's own free lists of sends and receives, where its debugger interface
- * looks for them. A request is ACTIVE from its start until its last completion, then DONE. The user
- * may free it before (FREED): then the completion returns it to its list. Requests that no user
- * sees (buffered sends, acknowledgements) begin as FREED. While a completion callback of Open MPI
- * runs, the request is IN_CALLBACK: the callback may free it or start it again.
+ * Requests come from Open MPI's own free lists of sends and receives, where its library for
+ * debuggers looks for them. A request is ACTIVE from its start until its last completion, then
+ * DONE. The user may free it before (FREED): then the completion returns it to its list. Requests
+ * that no user sees (buffered sends, acknowledgements) begin as FREED. While a completion callback
+ * of Open MPI runs, the request is IN_CALLBACK: the callback may free it or start it again.
+ *
+ * Without threads req_complete of Open MPI alone says that a plain request is complete, and its
+ * state stays ACTIVE, also in the list. A request is special if its completion or its return needs
+ * more than that: then it takes the slow path of both, which resets what is not its initial value.
  */
 #ifndef PML_COPYRPC_REQUEST_H
 #define PML_COPYRPC_REQUEST_H
@@ -43,10 +47,14 @@ enum pml_packed {
 
 struct pml_request {
 	mca_pml_base_request_t base; /* first: Open MPI casts */
+	/*
+	 * Memory that libfabric reads or writes, the user's or packed bytes: where debuggers find
+	 * req_addr and req_bytes_packed of mca_pml_base_send_request_t.
+	 */
+	void *buf;
+	size_t len;
 	struct pml_op op;
 
-	void *buf; /**< memory that libfabric reads or writes: the user's, or packed bytes */
-	size_t len;
 	uint64_t tag, ignore;
 	fi_addr_t addr;
 	uint64_t flags; /**< of fi_trecvmsg(); 0: fi_trecv() */
@@ -58,7 +66,7 @@ struct pml_request {
 	uint8_t packed;         /**< enum pml_packed */
 	bool holds_type;        /**< base.req_datatype is retained */
 	bool convertor_used;
-	bool holds;    /**< false: none of the three before */
+	bool special; /**< any of the three before, persistent, failed, cancelled, freed; threads */
 	bool deferred; /**< in a list of pml_copyrpc_deferred.c */
 	bool found;    /**< result of a probe */
 	mca_pml_base_send_mode_t mode;
@@ -78,14 +86,15 @@ static inline struct ompi_request_t *pml_request_ompi(struct pml_request *req)
 /* pml_copyrpc_request.c */
 int pml_request_lists_init(void);
 void pml_request_drop_transfer(struct pml_request *req);
-void pml_request_return(struct pml_request *req);
+void pml_request_return_cold(struct pml_request *req);
+void pml_request_release_comm(struct ompi_communicator_t *comm);
 void pml_request_done_cold(struct pml_request *req);
 void pml_request_fail(struct pml_request *req, int mpi_error);
 int pml_request_errno(ssize_t rc, const char *what);
 int pml_request_wait(struct pml_request *req, ompi_status_public_t *status);
 
 /* pml_copyrpc_wait.c */
-bool pml_wait_poll(struct ompi_request_t *r);
+void pml_wait_for(struct ompi_request_t *r);
 void pml_wait_replace(void);
 void pml_wait_restore(void);
 
@@ -98,7 +107,7 @@ void pml_send_failed(struct pml_request *req);
 
 /* pml_copyrpc_recv.c */
 void pml_recv_target(struct pml_request *req, int src, int tag);
-void pml_recv_done(struct pml_request *req, uint64_t tag, size_t len, int mpi_error);
+void pml_recv_done_cold(struct pml_request *req, uint64_t tag, size_t len);
 int pml_recv_start(struct pml_request *req, void *buf, size_t count, struct ompi_datatype_t *type);
 
 /* pml_copyrpc_dtype.c */
@@ -126,40 +135,106 @@ static inline ssize_t pml_send_post(struct pml_request *req)
 
 ssize_t pml_recv_post_flags(struct pml_request *req);
 
+/** Posts a receive into one run of bytes. */
+static inline ssize_t pml_recv_post_run(struct pml_request *req, void *buf, size_t len)
+{
+	req->buf = buf;
+	req->len = len;
+	return fi_trecv(pml.ep, buf, len, NULL, req->addr, req->tag, req->ignore, &req->op);
+}
+
 static inline ssize_t pml_recv_post(struct pml_request *req)
 {
 	if (OPAL_UNLIKELY(req->flags != 0))
 		return pml_recv_post_flags(req);
-	return fi_trecv(pml.ep, req->buf, req->len, NULL, req->addr, req->tag, req->ignore,
-			&req->op);
+	return pml_recv_post_run(req, req->buf, req->len);
 }
 
-static inline struct pml_request *pml_request_get(opal_free_list_t *list,
-						  struct ompi_communicator_t *comm)
+/*
+ * References to a communicator without atomic instructions, and without Open MPI's test for
+ * threads: without MPI_THREAD_MULTIPLE one thread counts them.
+ */
+static inline int32_t *pml_comm_refs(struct ompi_communicator_t *comm)
 {
-	opal_free_list_item_t *item = OPAL_UNLIKELY(pml.threads) ? opal_free_list_get_mt(list)
-								 : opal_free_list_get_st(list);
+	return (int32_t *)(uintptr_t) & ((opal_object_t *)comm)->obj_reference_count;
+}
+
+struct pml_request *pml_request_get_cold(opal_free_list_t *list, struct ompi_communicator_t *comm);
+
+/** Returns true if pml_request_take() may follow: a request is free, and no thread shares them. */
+static inline bool pml_request_is_free(opal_free_list_t *list)
+{
+	return !pml.threads && !opal_lifo_is_empty(&list->super);
+}
+
+/** Returns a request that has its initial values, but for the communicator. */
+static inline struct pml_request *pml_request_take(opal_free_list_t *list,
+						   struct ompi_communicator_t *comm)
+{
+	opal_lifo_t *lifo = &list->super;
+	opal_list_item_t *item = (opal_list_item_t *)lifo->opal_lifo_head.data.item;
 	struct pml_request *req = (struct pml_request *)item;
 
-	if (OPAL_UNLIKELY(req == NULL))
-		return NULL;
-	OBJ_RETAIN(comm);
+	lifo->opal_lifo_head.data.item = (opal_list_item_t *)item->opal_list_next;
+	++*pml_comm_refs(comm);
 	req->base.req_comm = comm;
 	req->base.req_ompi.req_mpi_object.comm = comm;
 	return req;
 }
 
-/** Makes a request, new or persistent, one that is on its way. */
+/** Returns a request as pml_request_take(), or NULL: no memory. */
+static inline struct pml_request *pml_request_get(opal_free_list_t *list,
+						  struct ompi_communicator_t *comm)
+{
+	return OPAL_LIKELY(pml_request_is_free(list)) ? pml_request_take(list, comm)
+						      : pml_request_get_cold(list, comm);
+}
+
+/** Returns a request to its list, with all that it holds. */
+static inline void pml_request_return(struct pml_request *req)
+{
+	struct ompi_communicator_t *comm = req->base.req_comm;
+	struct ompi_request_t *r = pml_request_ompi(req);
+	opal_lifo_t *lifo = &req->list->super;
+
+	if (OPAL_UNLIKELY(req->special || r->req_f_to_c_index != MPI_UNDEFINED)) {
+		pml_request_return_cold(req);
+		return;
+	}
+	r->req_state = OMPI_REQUEST_INVALID;
+	r->super.super.opal_list_next = (opal_list_item_t *)lifo->opal_lifo_head.data.item;
+	lifo->opal_lifo_head.data.item = &r->super.super;
+	if (OPAL_UNLIKELY(--*pml_comm_refs(comm) == 0))
+		pml_request_release_comm(comm);
+}
+
+/** Makes a request that was just taken from its list one that is on its way. */
+static inline void pml_request_begin(struct pml_request *req)
+{
+	struct ompi_request_t *r = pml_request_ompi(req);
+
+	r->req_complete = REQUEST_PENDING;
+	r->req_state = OMPI_REQUEST_ACTIVE;
+}
+
+/** Makes a request that may have ended before one that is on its way. */
 static inline void pml_request_activate(struct pml_request *req)
 {
 	struct ompi_request_t *r = pml_request_ompi(req);
 
+	pml_request_begin(req);
 	req->state = PML_ACTIVE;
-	req->parts = 1;
-	r->req_complete = REQUEST_PENDING;
-	r->req_state = OMPI_REQUEST_ACTIVE;
 	r->req_status.MPI_ERROR = OMPI_SUCCESS;
 	r->req_status._cancelled = 0;
+}
+
+/** Notes what was sent or received, for debuggers. */
+static inline void pml_request_describe(struct pml_request *req, const void *buf, size_t count,
+					struct ompi_datatype_t *type)
+{
+	req->base.req_addr = (void *)(uintptr_t)buf;
+	req->base.req_count = count;
+	req->base.req_datatype = type;
 }
 
 /** Ends a request; its status is set. The user may have it back the moment this is seen. */
@@ -168,15 +243,29 @@ static inline void pml_request_done(struct pml_request *req)
 	struct ompi_request_t *r = pml_request_ompi(req);
 	ompi_wait_sync_t *waiter;
 
-	if (OPAL_UNLIKELY(pml.threads || req->state != PML_ACTIVE || r->req_complete_cb)) {
+	if (OPAL_UNLIKELY(req->special || r->req_complete_cb)) {
 		pml_request_done_cold(req);
 		return;
 	}
-	req->state = PML_DONE;
 	waiter = (ompi_wait_sync_t *)r->req_complete;
 	r->req_complete = REQUEST_COMPLETED;
-	if (waiter != REQUEST_PENDING)
+	if (OPAL_UNLIKELY(waiter != REQUEST_PENDING))
 		wait_sync_update(waiter, 1, r->req_status.MPI_ERROR);
+}
+
+/** Ends a receive with the tag and length that the provider reports. */
+static inline void pml_recv_done(struct pml_request *req, uint64_t tag, size_t len, int mpi_error)
+{
+	ompi_status_public_t *status = &req->base.req_ompi.req_status;
+
+	status->MPI_SOURCE = pml_tag_source(tag);
+	status->MPI_TAG = pml_tag_user(tag);
+	status->MPI_ERROR = mpi_error;
+	status->_ucount = len;
+	if (OPAL_UNLIKELY(req->special || (tag & PML_TAG_SYNC)))
+		pml_recv_done_cold(req, tag, len);
+	else
+		pml_request_done(req);
 }
 
 #endif

@@ -2,9 +2,11 @@
 /*
  * Sends: standard, ready, synchronous and buffered; blocking, nonblocking and persistent.
  *
- * A message leaves by fi_tsend(), which lets the provider batch it with the next ones. A blocking
- * one that fits is injected: nothing is left to wait for. A buffered send is copied into the user's
- * attached buffer and completes at once; a request that no user sees owns the copy.
+ * A message leaves by fi_tsend(), which lets the provider batch it with the next ones. One that can
+ * be injected has no request: a nonblocking one goes to an alias of the endpoint that writes no
+ * completion, and may be held by the provider until the next progress, which all calls that wait or
+ * test make first (pml_copyrpc_wait.c). A blocking one leaves at once. A buffered send is copied
+ * into the user's attached buffer and completes at once; a request that no user sees owns the copy.
  */
 #include "pml_copyrpc_request.h"
 
@@ -36,6 +38,7 @@ int pml_send_internal(struct pml_request *req)
 
 	pml_request_activate(req);
 	req->state = PML_FREED;
+	req->special = true;
 	__atomic_add_fetch(&pml.internal, 1, __ATOMIC_RELAXED);
 	rc = send_begin(req);
 	if (rc != OMPI_SUCCESS) {
@@ -56,6 +59,7 @@ static __opal_attribute_always_inline__ inline struct pml_request *send_new(
 	req = pml_request_get(&mca_pml_base_send_requests, comm);
 	if (OPAL_UNLIKELY(req == NULL))
 		return NULL;
+	pml_request_begin(req);
 	req->peer = peer;
 	req->addr = peer->addr;
 	req->tag = pml_comm_of(comm)->source | pml_tag_bits(tag);
@@ -91,7 +95,7 @@ static int send_buffered_copy(struct pml_request *req, const void *buf, size_t c
 	if (!req->buf)
 		return MPI_ERR_BUFFER;
 	req->packed = PML_PACKED_BSEND;
-	req->holds = true;
+	req->special = true;
 	return pml_dtype_pack_to(buf, count, type, req->buf, req->len);
 }
 
@@ -111,16 +115,19 @@ static int send_buffered(const void *buf, size_t count, struct ompi_datatype_t *
 	return rc;
 }
 
-int pml_send_isend(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
-		   mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
-		   struct ompi_request_t **request)
+/* Sends with a request: what is not injected. */
+static __opal_attribute_noinline__ int send_isend_request(const void *buf, size_t count,
+							  struct ompi_datatype_t *type, int dst,
+							  int tag, mca_pml_base_send_mode_t mode,
+							  struct ompi_communicator_t *comm,
+							  struct ompi_request_t **request)
 {
 	struct pml_request *req = send_new(dst, tag, mode, comm);
 	int rc;
 
 	if (OPAL_UNLIKELY(req == NULL))
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	pml_request_activate(req);
+	pml_request_describe(req, buf, count, type);
 	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED)) {
 		req->base.req_ompi.req_status._ucount = count * type->super.size;
 		rc = send_buffered(buf, count, type, dst, tag, comm);
@@ -136,6 +143,58 @@ int pml_send_isend(const void *buf, size_t count, struct ompi_datatype_t *type, 
 		return rc;
 	}
 	*request = pml_request_ompi(req);
+	return OMPI_SUCCESS;
+}
+
+/*
+ * Sends a message that needs no request. Returns false if it has to have one: it is long, its data
+ * is in pieces, others wait before it, or the provider refused it.
+ */
+static __opal_attribute_always_inline__ inline bool send_silently(const void *buf, size_t count,
+								  struct ompi_datatype_t *type,
+								  int dst, int tag,
+								  struct ompi_communicator_t *comm)
+{
+	const struct pml_comm *state = pml_comm_of(comm);
+	const struct pml_peer *peer = state->peers[dst];
+	size_t len = count * type->super.size;
+
+	if (OPAL_UNLIKELY(len >= pml.silent_end || peer == NULL || peer->deferred_cnt != 0 ||
+			  !pml_dtype_contiguous(type, count)))
+		return false;
+	if (OPAL_UNLIKELY(fi_tsend(pml.silent_ep, (const char *)buf + type->super.true_lb, len,
+				   NULL, peer->addr, state->source | pml_tag_bits(tag), NULL) != 0))
+		return false;
+	pml.held = true;
+	return true;
+}
+
+/*
+ * Arguments of a send, in memory during the call of the provider: in registers that survive it each
+ * would cost every message a save, a move and a restore.
+ */
+struct send_args {
+	const void *buf;
+	size_t count;
+	struct ompi_datatype_t *type;
+	int dst, tag;
+	mca_pml_base_send_mode_t mode;
+};
+
+#define SEND_KEEP(args) __asm__("" : "+m"(args)) /* hides the values from the optimizer */
+
+int pml_send_isend(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
+		   mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
+		   struct ompi_request_t **request)
+{
+	struct send_args kept = { buf, count, type, dst, tag, mode };
+
+	SEND_KEEP(kept);
+	if (OPAL_UNLIKELY(mode != MCA_PML_BASE_SEND_STANDARD && mode != MCA_PML_BASE_SEND_READY) ||
+	    !send_silently(buf, count, type, dst, tag, comm))
+		return send_isend_request(kept.buf, kept.count, kept.type, kept.dst, kept.tag,
+					  kept.mode, comm, request);
+	*request = &ompi_request_empty;
 	return OMPI_SUCCESS;
 }
 
@@ -172,7 +231,7 @@ int pml_send_send(const void *buf, size_t count, struct ompi_datatype_t *type, i
 	if (mode != MCA_PML_BASE_SEND_SYNCHRONOUS &&
 	    send_inject(buf, count, type, dst, tag, comm) == 0)
 		return OMPI_SUCCESS;
-	rc = pml_send_isend(buf, count, type, dst, tag, mode, comm, &request);
+	rc = send_isend_request(buf, count, type, dst, tag, mode, comm, &request);
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	return pml_request_wait((struct pml_request *)request, MPI_STATUS_IGNORE);
@@ -188,10 +247,9 @@ int pml_send_isend_init(const void *buf, size_t count, struct ompi_datatype_t *t
 	if (!req)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	OMPI_DATATYPE_RETAIN(type);
-	req->holds_type = req->holds = true;
-	req->base.req_datatype = type;
-	req->base.req_addr = (void *)buf;
-	req->base.req_count = count;
+	req->holds_type = req->special = true;
+	req->state = PML_DONE;
+	pml_request_describe(req, buf, count, type);
 	OMPI_REQUEST_INIT(pml_request_ompi(req), true);
 	*request = pml_request_ompi(req);
 	return OMPI_SUCCESS;

@@ -45,7 +45,9 @@
 /** Returns the bits of an MPI tag: its low ones, and the sign in front of them. */
 static inline uint64_t pml_tag_bits(int tag)
 {
-	return ((uint32_t)tag & PML_TAG_MAX) | ((uint32_t)tag >> 31 << (PML_TAG_BITS - 1));
+	if (__builtin_expect(tag >= 0, 1)) /* at most PML_TAG_MAX, which MPI_TAG_UB tells */
+		return (uint32_t)tag;
+	return ((uint32_t)tag & PML_TAG_MAX) | UINT64_C(1) << (PML_TAG_BITS - 1);
 }
 
 static inline uint64_t pml_tag_pack(uint32_t context, int source, int tag)

@@ -4,8 +4,9 @@
  *
  * A library for LD_PRELOAD between a program and libfabric, independent of any provider.
  * fi_fabric() is the origin of every object that can send; from there the op tables of the fabric,
- * of its domains and of their endpoints are replaced by tables of this library. At exit a line for
- * each endpoint, `<provider> <messages sent>`, is written to the file $CARRIER_DIR/<pid>. Only the
+ * of its domains, of their endpoints and of aliases are replaced by tables of this library. At exit
+ * a line for each endpoint, `<provider> <messages sent>`, is written to the file
+ * $CARRIER_DIR/<pid>; messages of an alias are those of its endpoint. Only the
  * fi_tagged family is counted, because Open MPI and the like use no other; receives are not
  * counted, since the sender's line shows them.
  *
@@ -30,13 +31,22 @@
 
 #define CARRIER_EPS_MAX 256
 
-/** One endpoint. The op table is the first member, so that its address leads to the struct. */
-struct carrier_ep {
-	struct fi_ops_tagged ops;
-	const struct fi_ops_tagged *real;
+/** Messages of an endpoint and its aliases. */
+struct carrier_traffic {
 	char provider[64];
 	atomic_ulong sent;
 	atomic_ulong calls; /* with CARRIER_REFUSE */
+};
+
+/**
+ * An endpoint or alias. The op table is the first member, so that its address leads to the struct.
+ */
+struct carrier_ep {
+	struct fi_ops_tagged ops;
+	const struct fi_ops_tagged *real;
+	struct fi_ops fid_ops;
+	const struct fi_ops *fid_real;
+	struct carrier_traffic *traffic;
 };
 
 struct carrier_fabric {
@@ -51,7 +61,7 @@ struct carrier_domain {
 	char provider[64];
 };
 
-static struct carrier_ep *carrier_eps[CARRIER_EPS_MAX];
+static struct carrier_traffic *carrier_eps[CARRIER_EPS_MAX];
 static atomic_uint carrier_ep_cnt;
 static unsigned long carrier_refuse; /* 0: nothing is refused */
 
@@ -63,13 +73,13 @@ static struct carrier_ep *carrier_ep_of(struct fid_ep *ep)
 static bool carrier_is_full(struct fid_ep *ep)
 {
 	return carrier_refuse &&
-	       atomic_fetch_add(&carrier_ep_of(ep)->calls, 1) / carrier_refuse % 2;
+	       atomic_fetch_add(&carrier_ep_of(ep)->traffic->calls, 1) / carrier_refuse % 2;
 }
 
 /* Not a fetch_add: two threads may lose a count, which does not matter here. */
 static ssize_t carrier_count(struct fid_ep *ep, ssize_t rc)
 {
-	atomic_ulong *sent = &carrier_ep_of(ep)->sent;
+	atomic_ulong *sent = &carrier_ep_of(ep)->traffic->sent;
 
 	if (rc == 0)
 		atomic_store_explicit(sent, atomic_load_explicit(sent, memory_order_relaxed) + 1,
@@ -179,18 +189,44 @@ __attribute__((constructor)) static void carrier_configure(void)
 	carrier_refuse = refuse ? strtoul(refuse, NULL, 10) : 0;
 }
 
-static void carrier_watch_ep(struct fid_ep *ep, const char *provider)
+static void carrier_watch(struct fid_ep *ep, struct carrier_traffic *traffic);
+
+static int carrier_control(struct fid *fid, int command, void *arg)
+{
+	const struct carrier_ep *c = carrier_ep_of((struct fid_ep *)fid);
+	int rc = c->fid_real->control(fid, command, arg);
+
+	if (rc == 0 && command == FI_ALIAS)
+		carrier_watch((struct fid_ep *)*((struct fi_alias *)arg)->fid, c->traffic);
+	return rc;
+}
+
+static void carrier_watch(struct fid_ep *ep, struct carrier_traffic *traffic)
 {
 	struct carrier_ep *c = calloc(1, sizeof(*c));
-	unsigned idx = atomic_fetch_add(&carrier_ep_cnt, 1);
 
-	if (!c || !ep->tagged || idx >= CARRIER_EPS_MAX)
+	if (!c || !ep->tagged)
 		return;
 	c->ops = carrier_ops;
 	c->real = ep->tagged;
-	strcpy(c->provider, provider);
+	c->fid_ops = *ep->fid.ops;
+	c->fid_ops.control = carrier_control;
+	c->fid_real = ep->fid.ops;
+	c->traffic = traffic;
 	ep->tagged = &c->ops;
-	carrier_eps[idx] = c;
+	ep->fid.ops = &c->fid_ops;
+}
+
+static void carrier_watch_ep(struct fid_ep *ep, const char *provider)
+{
+	struct carrier_traffic *traffic = calloc(1, sizeof(*traffic));
+	unsigned idx = atomic_fetch_add(&carrier_ep_cnt, 1);
+
+	if (!traffic || idx >= CARRIER_EPS_MAX)
+		return;
+	strcpy(traffic->provider, provider);
+	carrier_eps[idx] = traffic;
+	carrier_watch(ep, traffic);
 }
 
 static int carrier_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
