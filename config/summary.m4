@@ -16,6 +16,7 @@ copyrpc $PACKAGE_VERSION
   probes       $have_sdt (USDT)
   UCX peer     $have_ucx
   CK peer      $have_ck
+  cache lines  $have_zydis (insn_count -l, with Zydis)
   installs to  $prefix
 ])
 ])

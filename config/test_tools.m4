@@ -24,6 +24,14 @@ AC_DEFUN([COPYRPC_TEST_TOOLS], [
 	PKG_CHECK_MODULES([CK], [ck], [have_ck=yes], [have_ck=no])
 	AM_CONDITIONAL([HAVE_CK], [test "x$have_ck" = xyes])
 
+	dnl Decodes the instructions whose cache lines are counted.
+	AC_CHECK_HEADER([Zydis/Zydis.h],
+		[AC_CHECK_LIB([Zydis], [ZydisDecoderDecodeFull], [have_zydis=yes], [have_zydis=no])],
+		[have_zydis=no])
+	AS_IF([test "x$host_cpu" = xx86_64],
+		[COPYRPC_REQUIRE_TOOL([$have_zydis], [Zydis 4 (Debian: libzydis-dev)])])
+	AM_CONDITIONAL([HAVE_ZYDIS], [test "x$have_zydis" = xyes])
+
 	AM_CONDITIONAL([X86_64], [test "x$host_cpu" = xx86_64])
 ])
 

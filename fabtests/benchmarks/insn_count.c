@@ -129,6 +129,9 @@ static unsigned long count_pc(const struct count *c)
 	return regs_read(c).rip;
 }
 
+#ifdef HAVE_ZYDIS
+static const bool can_count_lines = true;
+
 /* Notes what the next instruction accesses. */
 static void count_accesses(const struct count *c)
 {
@@ -150,6 +153,15 @@ static void count_accesses(const struct count *c)
 	for (i = 0; i < cnt; i++)
 		insn_lines_touch(accesses[i].addr, accesses[i].len, regs.rip);
 }
+
+#else
+static const bool can_count_lines = false;
+
+static void count_accesses(const struct count *c)
+{
+	(void)c;
+}
+#endif
 
 static long count_syscall(const struct count *c)
 {
@@ -353,6 +365,11 @@ int main(int argc, char **argv)
 	argv += addrs || c.lines;
 	if (argc < 3) {
 		fprintf(stderr, "usage: insn_count [-a | -l] FILE PROGRAM [ARGUMENT...]\n");
+		return 2;
+	}
+	if (c.lines && !can_count_lines) {
+		fprintf(stderr,
+			"insn_count: -l needs Zydis (Debian: libzydis-dev); configure again\n");
 		return 2;
 	}
 	if (addrs && !(c.pcs = calloc(PCS_MAX, sizeof(*c.pcs))))
