@@ -186,7 +186,8 @@ static bool m5_poll_ended(struct m5_link *link, const struct m5_cqe *cqe, uint64
 }
 
 /* Handles the end of a WQE of a DC initiator. */
-static bool m5_poll_dci(struct m5_dev *dev, const struct m5_cqe *cqe, struct dev_event *ev)
+static __attribute__((noinline)) bool m5_poll_dci(struct m5_dev *dev, const struct m5_cqe *cqe,
+						  struct dev_event *ev)
 {
 	struct m5_dci *dci = m5_dcis_find(&dev->dc.pool, m5_cqe_qpn(cqe));
 	struct m5_link *link;
