@@ -10,7 +10,9 @@
 #ifndef RING_RING_CONN_H
 #define RING_RING_CONN_H
 
+#include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/core_chan.h"
@@ -90,8 +92,8 @@ struct ring_rx {
 	uint64_t parsed;     /* Everything before is parsed */
 	uint64_t consumer;   /* Everything before is released */
 	uint64_t advertised; /* Value of `consumer` in the last batch sent */
-	uint64_t resp_pos;   /* Start of the response that core is receiving */
 	struct ring_retained retained;
+	uint64_t resp_pos; /* Start of the response that core is receiving */
 };
 
 /** State of reading the peer's consumer word. After reads without an advance the pause grows. */
@@ -110,24 +112,24 @@ struct ring_ack {
 	struct util_list link;
 	uint64_t reported;      /* Position last reported to core */
 	uint64_t seen_consumer; /* Value of remote_consumer when last compared */
-	/* Positions covered by the outstanding acks, oldest first. */
-	uint64_t ack_mark[RING_ACKS_MAX];
+	uint64_t watched;       /* End of the last watched batch */
+	uint32_t tick; /* Value of transport->unacked_tick when the first watched batch was added */
+	uint32_t acked_at; /* Value of transport->polls at the last ack */
 	uint32_t ack_head;
 	uint32_t ack_tail;
-	uint32_t acked_at; /* Value of transport->polls at the last ack */
-	uint64_t watched;  /* End of the last watched batch */
-	uint32_t tick; /* Value of transport->unacked_tick when the first watched batch was added */
+	bool requests_acks; /* Awaited batches are posted with an ack */
+	bool in_burst; /* The last batches belong to a burst: several messages, or their rest */
+	bool awaited;  /* Arrival of a message in the open batch may be awaited */
+	/* The last message of the open batch is new: core has not set `awaited` for it */
+	bool last_is_new;
 	uint32_t early_cnt; /* Early acknowledgements in a row, while acks are requested */
 	/*
 	 * Number of early acknowledgements after which no more acks are requested; doubled after a
 	 * miss
 	 */
 	uint32_t early_need;
-	bool requests_acks; /* Awaited batches are posted with an ack */
-	bool in_burst; /* The last batches belong to a burst: several messages, or their rest */
-	bool awaited;  /* Arrival of a message in the open batch may be awaited */
-	/* The last message of the open batch is new: core has not set `awaited` for it */
-	bool last_is_new;
+	/* Positions covered by the outstanding acks, oldest first. */
+	uint64_t ack_mark[RING_ACKS_MAX];
 };
 
 #define RING_READ_PAUSE_NS  1000u /* Pause after the first read without an advance */
@@ -135,15 +137,17 @@ struct ring_ack {
 
 struct ring_conn {
 	struct eng_conn eng; /* First member */
-	struct dev_link *link;
-	struct ring_tx tx;
-	struct ring_rx rx;
+	/* One line to receive */
+	_Alignas(UTIL_CACHE_LINE) struct ring_rx rx;
 	/* In transport->dirty while data, a post or control information must leave */
 	struct util_list dirty_link;
-	struct util_list gets;   /* ring_get.link: transfers in progress */
+	struct util_list gets; /* ring_get.link: transfers in progress */
+	/* Two lines to send, of which the first is read to receive, too */
+	struct dev_link *link;
+	struct ring_tx tx;
+	_Alignas(UTIL_CACHE_LINE) struct ring_ack ack;
 	uint32_t accessed;       /* Simple accesses that have ended, modulo 2^32 (ring_access.h) */
 	struct util_idmap calls; /* Calls that wait for a response -> context */
-	struct ring_ack ack;
 	enum ring_read read;     /* State of reading the peer's consumer word */
 	uint32_t read_unchanged; /* Reads in a row without an advance */
 	uint64_t read_mark;    /* RING_READ_POSTED: position handed to the device before the read */
@@ -151,6 +155,11 @@ struct ring_conn {
 	uint64_t read_next_ns; /* RING_READ_PAUSE: time of the next read */
 	bool attached;         /* The device polls the link */
 };
+
+static_assert(offsetof(struct ring_conn, rx.retained.slots) % UTIL_CACHE_LINE == 0, "to receive");
+static_assert(offsetof(struct ring_conn, link) % UTIL_CACHE_LINE == 0, "after lists");
+static_assert(offsetof(struct ring_conn, tx.len) % UTIL_CACHE_LINE == 0, "flow control");
+static_assert(offsetof(struct ring_conn, tx.placed) % UTIL_CACHE_LINE == 0, "the open batch");
 
 /** Disables appending to the deferred batch. */
 static inline void ring_conn_disable_append(struct ring_conn *conn)

@@ -26,11 +26,12 @@ struct ring_retain_slot {
 };
 
 struct ring_retained {
+	uint64_t head; /* Sequence number of the oldest message */
+	uint64_t tail; /* Sequence number of the next message */
+	/* Not read while nothing is retained */
 	struct ring_retain_slot *slots; /* Ring of mask + 1 slots; NULL until first used */
 	uint64_t mask;
 	uint64_t room; /* Number of slots: 0 or mask + 1 */
-	uint64_t head; /* Sequence number of the oldest message */
-	uint64_t tail; /* Sequence number of the next message */
 };
 
 void ring_retained_init(struct ring_retained *h);

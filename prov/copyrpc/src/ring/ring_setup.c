@@ -85,9 +85,10 @@ int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
 		ring_setup_warn_mem();
 		return -FI_ENOMEM;
 	}
-	conn = calloc(1, sizeof(*conn));
+	conn = aligned_alloc(UTIL_CACHE_LINE, sizeof(*conn));
 	if (!conn)
 		return -FI_ENOMEM;
+	memset(conn, 0, sizeof(*conn));
 	ret = ring_setup_link(conn, transport, len, params);
 	if (ret) {
 		free(conn);
