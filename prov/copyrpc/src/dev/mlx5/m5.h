@@ -6,8 +6,8 @@
  *
  *   m5_layout   bytes that the device reads and writes
  *   m5_wqe      work requests: segments         m5_cq        completion queue, by the owner bit
- *   m5_sq       send queue: room, signals       m5_cqe_zip   compressed CQEs
- *   m5_uar      doorbells                       m5_cqe_err   error CQEs and their remedies
+ *   m5_sq       send queue: room, signals       m5_cqe_err   error CQEs and their remedies
+ *   m5_uar      doorbells
  *   m5_bf       copies to the BlueFlame register
  *   m5_barrier  memory orders by name           m5_table     user word of each WQE
  *   m5_srq      receive WQEs shared by all links

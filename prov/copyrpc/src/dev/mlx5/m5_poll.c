@@ -146,16 +146,6 @@ bool m5_poll_rx_other(struct m5_dev *dev, const struct m5_cqe *cqe, struct dev_e
 	return is_event;
 }
 
-/* Returns the word that a READ brought: in the CQE or in the buffer. */
-static uint64_t m5_poll_word(const struct m5_link *link, const struct m5_cqe *cqe)
-{
-	const void *at = m5_cqe_scattered(cqe);
-	uint64_t value;
-
-	memcpy(&value, at ? at : m5_link_landing(link), sizeof(value));
-	return value;
-}
-
 static bool m5_poll_ended(struct m5_link *link, const struct m5_cqe *cqe, uint64_t user,
 			  struct dev_event *ev)
 {
@@ -174,7 +164,7 @@ static bool m5_poll_ended(struct m5_link *link, const struct m5_cqe *cqe, uint64
 	if (user == M5_USER_WORD) {
 		link->ib.reading = false;
 		ev->kind = DEV_EV_READ;
-		ev->value = m5_poll_word(link, cqe);
+		ev->value = *m5_link_landing(link);
 		return true;
 	}
 	ev->kind = DEV_EV_GET;
