@@ -33,6 +33,7 @@ static struct pml_request *peek(int src, int tag, struct ompi_communicator_t *co
 	if (!req)
 		return NULL;
 	pml_request_activate(req);
+	pml_request_describe(req, NULL, 0, &ompi_mpi_byte.dt);
 	pml_recv_target(req, src, tag);
 	req->op.kind = PML_OP_PEEK;
 	req->flags = FI_PEEK | FI_COMPLETION | flags;

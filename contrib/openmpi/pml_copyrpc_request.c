@@ -64,6 +64,7 @@ static void request_construct(struct pml_request *req)
 	r->req_status._cancelled = 0;
 	OBJ_CONSTRUCT(&req->base.req_convertor, opal_convertor_t);
 	req->base.req_comm = NULL;
+	pml_request_describe(req, NULL, 0, &ompi_mpi_byte.dt);
 	req->base.req_pml_complete = false;
 	req->base.req_free_called = false;
 	req->state = PML_ACTIVE;

@@ -228,6 +228,9 @@ static inline void pml_request_activate(struct pml_request *req)
 	r->req_status._cancelled = 0;
 }
 
+/** Tag of requests that debuggers hide: negative, and not MPI_ANY_TAG. */
+#define PML_INTERNAL_TAG (-2)
+
 /** Notes what was sent or received, for debuggers. */
 static inline void pml_request_describe(struct pml_request *req, const void *buf, size_t count,
 					struct ompi_datatype_t *type)

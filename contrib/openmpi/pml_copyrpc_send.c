@@ -108,6 +108,7 @@ static int send_buffered(const void *buf, size_t count, struct ompi_datatype_t *
 
 	if (!req)
 		return OMPI_ERR_OUT_OF_RESOURCE;
+	pml_request_describe(req, buf, count, type);
 	rc = send_buffered_copy(req, buf, count, type);
 	if (rc == OMPI_SUCCESS)
 		return pml_send_internal(req);

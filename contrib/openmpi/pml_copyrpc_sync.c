@@ -68,6 +68,7 @@ static void sync_acknowledge_later(struct pml_request *recv, struct pml_peer *pe
 	req->peer = peer;
 	req->addr = peer->addr;
 	req->tag = tag;
+	req->base.req_tag = PML_INTERNAL_TAG;
 	req->buf = NULL;
 	req->len = 0;
 	req->mode = MCA_PML_BASE_SEND_STANDARD;
