@@ -101,8 +101,9 @@ local address_s = declare("address", "Address", {
 })
 local parameters_s = declare("parameters", "Parameters", {
 	{ "engine_len", 2 }, { "device_len", 2 }, { "descriptors", 1 }, { "path", 1, names = path_names },
-	{ "zero", 2, kind = "bytes", zero = true },
+	{ "identity_len", 2 },
 })
+local identity_s = declare("identity", "Identity", { { "rank", 4 }, { "pid", 4 } })
 local ring_parameters_s = declare("ring_parameters", "Ring", {
 	{ "version", 4 }, { "features", 4, hex = true }, { "grant_max", 8 },
 })
@@ -187,6 +188,7 @@ local slot_f = single("slot", ProtoField.uint8, "Slot")
 local text_f = single("nak.text", ProtoField.string, "text")
 local engine_f = single("parameters.engine", ProtoField.bytes, "engine")
 local device_f = single("parameters.device", ProtoField.bytes, "device")
+local host_f = single("identity.host", ProtoField.string, "host")
 local data_f = single("data", ProtoField.bytes, "Data")
 local padding_f = single("padding", ProtoField.bytes, "Padding")
 local request_in_f = single("request_in", ProtoField.framenum, "Request in", base.NONE, frametype.REQUEST)
@@ -443,18 +445,46 @@ local function read_engine(tvb, pinfo, at, v, node, index)
 	end
 end
 
+-- read_identity ...: the identity of the sender. A rank of 2^32 - 1 is unknown.
+local function read_identity(tvb, at, limit, node)
+	local v, items, tree = read(tvb, at, limit, identity_s, node)
+	if v.rank > 0x7FFFFFFF and v.rank ~= 0xFFFFFFFF then
+		mark(items.rank, "No rank")
+	end
+	if v.pid > 0x7FFFFFFF then
+		mark(items.pid, "No process")
+	end
+	if at + identity_s.len < limit then
+		need(tvb, at + identity_s.len, limit - at - identity_s.len, limit, "Host")
+		local range = tvb(at + identity_s.len, limit - at - identity_s.len)
+		local item = tree:add(host_f, range)
+		for i = 0, range:len() - 1 do
+			if not string.char(range(i, 1):uint()):match("[%w._-]") then
+				mark(item, "Not the name of a host")
+				return
+			end
+		end
+	end
+end
+
 local function read_parameters(tvb, pinfo, at, limit, node, index)
 	local v, items, tree = read(tvb, at, limit, parameters_s, node)
 	if not is_one_bit(v.path) then
 		mark(items.path, "Not one path")
 	end
-	if v.engine_len > 64 or v.device_len > 512 or v.descriptors > 4 then
+	if v.engine_len > 64 or v.device_len > 512 or v.descriptors > 4 or v.identity_len > 71 then
 		stop_bad("A length or number of the parameters is beyond its limit")
 	end
-	if at + parameters_s.len + v.engine_len + v.device_len ~= limit then
+	if at + parameters_s.len + v.engine_len + v.device_len + v.identity_len ~= limit then
 		stop_bad("The lengths of the parameters do not add up")
 	end
+	if v.identity_len > 0 and index == 1 and tvb(32, 1):uint() % 2 == 0 then
+		mark(items.identity_len, "An identity without its feature")
+	end
 	read_engine(tvb, pinfo, at + parameters_s.len, v, tree, index)
+	if v.identity_len > 0 then
+		read_identity(tvb, limit - v.identity_len, limit, tree)
+	end
 end
 
 local function read_ack(tvb, at, limit, node)

@@ -4,6 +4,7 @@
  *
  * A packet that decodes obeys the limits that cm relies on, and encodes to the same bytes again.
  */
+#include <ctype.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,11 @@ static void check_half(const struct wire_cm_params *params)
 {
 	check(params->engine_len <= WIRE_CM_ENGINE_MAX && params->dev_len <= WIRE_CM_DEV_MAX &&
 	      params->fd_cnt <= WIRE_CM_FDS_MAX);
+	check(!params->has_identity ||
+	      (params->identity.rank >= -1 && params->identity.pid <= INT32_MAX &&
+	       memchr(params->identity.host, '\0', sizeof(params->identity.host))));
+	for (const char *c = params->identity.host; params->has_identity && *c; c++)
+		check(isalnum((unsigned char)*c) || strchr("._-", *c));
 }
 
 static void check_pkt(const struct wire_cm_pkt *pkt)

@@ -82,9 +82,22 @@ static void show_bytes(const char *name, const void *bytes, size_t len)
 
 /* Handshake */
 
+static void decode_identity(const struct wire_cm_params *params)
+{
+	const struct wire_cm_identity *identity = &params->identity;
+	size_t host_len = strlen(identity->host);
+
+	show("parameters.identity_len", params->has_identity ? 8 + host_len : 0);
+	if (!params->has_identity)
+		return;
+	show("identity.rank", (uint32_t)identity->rank);
+	show("identity.pid", identity->pid);
+	if (host_len)
+		show_bytes("identity.host", identity->host, host_len);
+}
+
 static void decode_params(const struct wire_cm_pkt *pkt, const struct wire_cm_params *params)
 {
-	static const uint8_t zero[2];
 	struct wire_erpc_params session;
 	bool is_session = params->path != WIRE_CM_PATH_SHM && params->path != WIRE_CM_PATH_NIC;
 	const uint8_t *d = params->dev;
@@ -96,7 +109,7 @@ static void decode_params(const struct wire_cm_pkt *pkt, const struct wire_cm_pa
 	show("parameters.device_len", params->dev_len);
 	show("parameters.descriptors", params->fd_cnt);
 	show("parameters.path", params->path);
-	show_bytes("parameters.zero", zero, sizeof(zero));
+	decode_identity(params);
 	if (!is_session && params->engine_len == 16) {
 		show("ring_parameters.version", wire_get32(params->engine));
 		show("ring_parameters.features", wire_get32(params->engine + 4));

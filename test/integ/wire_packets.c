@@ -140,6 +140,13 @@ static void set_session(struct wire_cm_params *params, uint16_t session, uint64_
 	memcpy(params->engine, &own, sizeof(own));
 }
 
+static void set_identity(struct wire_cm_params *params, int32_t rank, const char *host)
+{
+	params->has_identity = true;
+	params->identity = (struct wire_cm_identity){ .rank = rank, .pid = 0x11223344 };
+	memcpy(params->identity.host, host, strlen(host));
+}
+
 static void set_address(struct wire_cm_addr *addr, const struct wire_pcap_end *end)
 {
 	*addr = (struct wire_cm_addr){ .family = end->family, .port = end->port };
@@ -152,6 +159,7 @@ static void hello(uint64_t nonce, const struct wire_cm_params *params,
 {
 	struct wire_cm_pkt pkt = { .features = 0x00000000F0E0D0C0ull };
 
+	pkt.features |= params->has_identity ? WIRE_CM_FEATURE_IDENTITY : 0;
 	for (uint8_t i = 0; i < WIRE_CM_COOKIE_LEN; i++)
 		pkt.hello.cookie[i] = (uint8_t)(0x50 + i);
 	set_address(&pkt.hello.addr, src);
@@ -188,9 +196,11 @@ static void send_handshakes(void)
 	request_and_ack(NONCE, &cm_a, &cm_b);
 	set_session(&params, 0x1234, 0x8182838485868788ull);
 	describe(&params, &data_a);
+	set_identity(&params, 0x01020304, "node-7.example_a");
 	hello(NONCE, &params, &cm_a, &cm_b);
 	set_session(&params, 0x4321, 0x9192939495969798ull);
 	describe(&params, &data_b);
+	set_identity(&params, -1, "");
 	welcome(NONCE, &params);
 	send_bare(WIRE_CM_READY, NONCE, true);
 

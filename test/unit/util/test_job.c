@@ -3,7 +3,10 @@
 #include "util/job.h"
 
 #include <criterion/criterion.h>
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static const char *const names[] = {
 	"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK",
@@ -71,4 +74,21 @@ Test(job, the_rank_is_the_launchers_or_unknown)
 		cr_expect_eq(util_job_rank(), -1, "%s", ranks[i]);
 		unsetenv(ranks[i]);
 	}
+}
+
+Test(job, a_process_knows_who_it_is_and_its_name_is_one_of_a_host)
+{
+	struct util_job_name name;
+
+	setenv("OMPI_COMM_WORLD_RANK", "12", 1);
+	memset(&name, 'x', sizeof(name));
+	util_job_self(&name);
+	cr_expect_eq(name.rank, 12);
+	cr_expect_eq(name.pid, getpid());
+	cr_assert_lt(strlen(name.host), sizeof(name.host));
+	for (const char *c = name.host; *c; c++)
+		cr_expect(util_job_is_host_char(*c), "%d", *c);
+	for (int c = 0; c < 256; c++)
+		cr_expect_eq(util_job_is_host_char((char)c),
+			     (c < 128 && isalnum(c)) || c == '.' || c == '_' || c == '-', "%d", c);
 }

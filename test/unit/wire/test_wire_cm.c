@@ -124,6 +124,99 @@ Test(wire_cm, decode_returns_the_encoded_packet)
 	}
 }
 
+/** Returns a HELLO with the identity of its sender. */
+static struct wire_cm_pkt make_identified(void)
+{
+	struct wire_cm_pkt pkt = make(WIRE_CM_HELLO);
+
+	pkt.features = WIRE_CM_FEATURE_IDENTITY;
+	pkt.hello.params.has_identity = true;
+	pkt.hello.params.identity = (struct wire_cm_identity){ .rank = 17, .pid = 4711 };
+	memcpy(pkt.hello.params.identity.host, "node-7.a", 9);
+	return pkt;
+}
+
+#define IDENTITY_AT 93u /* head 40, cookie 16, address 24, lengths 8, engine 2, device 3 */
+
+Test(wire_cm, an_identity_is_behind_the_device)
+{
+	static const char bytes[] = "\x11\0\0\0\x67\x12\0\0node-7.a";
+	struct wire_cm_pkt pkt = make_identified(), back;
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len = wire_cm_encode(&pkt, buf);
+
+	cr_assert_eq(len, 125 + 16);
+	cr_expect_eq(buf[86] | buf[87] << 8, 16, "its length");
+	cr_expect_eq(memcmp(buf + IDENTITY_AT, bytes, 16), 0);
+	cr_assert_eq(wire_cm_decode(buf, len, &back), 0);
+	cr_expect(back.hello.params.has_identity);
+	cr_expect_eq(back.hello.params.identity.rank, 17);
+	cr_expect_eq(back.hello.params.identity.pid, 4711);
+	cr_expect_str_eq(back.hello.params.identity.host, "node-7.a");
+	buf[32] = 0;
+	cr_expect_eq(wire_cm_decode(buf, len, &back), -FI_EINVAL, "without its feature");
+}
+
+Test(wire_cm, an_identity_that_a_terminal_could_execute_is_refused)
+{
+	struct wire_cm_pkt pkt = make_identified(), back;
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len = wire_cm_encode(&pkt, buf);
+
+	for (unsigned c = 0; c < 256; c++) {
+		bool is_good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			       (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+
+		buf[IDENTITY_AT + 8 + 3] = (uint8_t)c;
+		cr_expect_eq(wire_cm_decode(buf, len, &back), is_good ? 0 : -FI_EINVAL, "%u", c);
+	}
+}
+
+Test(wire_cm, ranks_and_processes_that_cannot_be_are_refused)
+{
+	static const struct {
+		uint32_t rank, pid;
+		bool is_good;
+	} cases[] = { { 0, 0, true },
+		      { UINT32_MAX, 1, true },
+		      { INT32_MAX, INT32_MAX, true },
+		      { UINT32_MAX - 1, 1, false },
+		      { 1u << 31, 1, false },
+		      { 0, 1u << 31, false },
+		      { 0, UINT32_MAX, false } };
+	struct wire_cm_pkt pkt = make_identified(), back;
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len = wire_cm_encode(&pkt, buf);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		memcpy(buf + IDENTITY_AT, &cases[i].rank, 4);
+		memcpy(buf + IDENTITY_AT + 4, &cases[i].pid, 4);
+		cr_expect_eq(wire_cm_decode(buf, len, &back), cases[i].is_good ? 0 : -FI_EINVAL,
+			     "case %zu", i);
+	}
+}
+
+Test(wire_cm, the_identity_gives_way_to_long_parameters)
+{
+	static const uint32_t rooms[] = { 0, 7, 8, 9, 70, 71, 72 };
+	struct wire_cm_pkt pkt = make_identified(), back;
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len;
+
+	memset(pkt.hello.params.identity.host, 'h', WIRE_CM_HOST_MAX);
+	pkt.hello.params.engine_len = WIRE_CM_ENGINE_MAX;
+	for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+		uint32_t shown = rooms[i] < 8 ? 0 : rooms[i] < 71 ? rooms[i] : 71;
+
+		pkt.hello.params.dev_len = WIRE_CM_DEV_MAX - rooms[i];
+		len = wire_cm_encode(&pkt, buf);
+		cr_assert_eq(len, WIRE_CM_MAX - rooms[i] + shown);
+		cr_assert_eq(wire_cm_decode(buf, len, &back), 0, "room %u", rooms[i]);
+		cr_expect_eq(back.hello.params.has_identity, shown > 0);
+		cr_expect_eq(strlen(back.hello.params.identity.host), shown ? shown - 8 : 0);
+	}
+}
+
 Test(wire_cm, the_longest_connection_parameters_fit)
 {
 	struct wire_cm_pkt pkt = make(WIRE_CM_HELLO), back;

@@ -48,6 +48,7 @@ static void cm_ep_init(struct cm_ep *cep)
 	cm_mac_random_name(cep->name, sizeof(cep->name));
 	cep->inc = cm_mac_random();
 	cep->uid = geteuid();
+	util_job_self(&cep->self);
 	cep->unused_max = CM_UNUSED_MAX;
 	util_list_init(&cep->conns);
 	util_list_init(&cep->incoming);

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * Rank among the processes of the job on this host, in the order of trust: Slurm's comes last,
@@ -43,6 +44,18 @@ int util_job_rank(void)
 			return (int)rank;
 	}
 	return -1;
+}
+
+void util_job_self(struct util_job_name *name)
+{
+	memset(name, 0, sizeof(*name));
+	name->rank = util_job_rank();
+	name->pid = getpid();
+	if (gethostname(name->host, sizeof(name->host) - 1))
+		name->host[0] = '\0';
+	for (char *c = name->host; *c; c++)
+		if (!util_job_is_host_char(*c))
+			*c = '_';
 }
 
 bool util_job_is_first(void)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "util/job.h"
 #include "wire/wire_le.h"
 
 static_assert((int)COPYRPC_STATS_SHM == WIRE_CM_PATH_SHM &&
@@ -20,6 +21,9 @@ static_assert((int)COPYRPC_STATS_SHM == WIRE_CM_PATH_SHM &&
 		      (int)COPYRPC_STATS_UDS == WIRE_CM_PATH_UD &&
 		      (int)COPYRPC_STATS_UDP == WIRE_CM_PATH_UDP,
 	      "copyrpc/stats.h");
+
+static_assert(sizeof(((struct wire_cm_identity *)0)->host) == UTIL_JOB_HOST_LEN,
+	      "one length of names");
 
 #define WIRE_CM_ERR_MAX 1023u /* all FI_E* are at most this */
 
@@ -67,20 +71,69 @@ int wire_cm_addr_decode(const uint8_t *buf, struct wire_cm_addr *addr)
 	return 0;
 }
 
+#define WIRE_CM_IDENTITY_MIN 8u /* rank and number, without a host's name */
+
+/** Returns the bytes that the identity takes: 0 if it is left out. */
+static size_t wire_cm_identity_len(const struct wire_cm_params *params)
+{
+	size_t room = WIRE_CM_PARAMS_MAX - params->engine_len - params->dev_len;
+	size_t len = WIRE_CM_IDENTITY_MIN + strnlen(params->identity.host, WIRE_CM_HOST_MAX);
+
+	if (!params->has_identity || room < WIRE_CM_IDENTITY_MIN)
+		return 0;
+	return len < room ? len : room;
+}
+
+static void wire_cm_identity_encode(const struct wire_cm_identity *identity, uint8_t *at,
+				    size_t len)
+{
+	if (!len)
+		return;
+	wire_put32(at, (uint32_t)identity->rank);
+	wire_put32(at + 4, identity->pid);
+	memcpy(at + WIRE_CM_IDENTITY_MIN, identity->host, len - WIRE_CM_IDENTITY_MIN);
+}
+
+/* Decodes the identity of the sender: text for terminals, so only names of hosts are accepted. */
+static int wire_cm_identity_decode(const uint8_t *at, size_t len, struct wire_cm_params *params)
+{
+	struct wire_cm_identity *identity = &params->identity;
+
+	params->has_identity = len > 0;
+	memset(identity, 0, sizeof(*identity));
+	if (!len)
+		return 0;
+	if (len < WIRE_CM_IDENTITY_MIN || len > WIRE_CM_IDENTITY_MIN + WIRE_CM_HOST_MAX)
+		return -FI_EINVAL;
+	identity->rank = (int32_t)wire_get32(at);
+	identity->pid = wire_get32(at + 4);
+	memcpy(identity->host, at + WIRE_CM_IDENTITY_MIN, len - WIRE_CM_IDENTITY_MIN);
+	for (size_t i = 0; i < len - WIRE_CM_IDENTITY_MIN; i++)
+		if (!util_job_is_host_char(identity->host[i]))
+			return -FI_EINVAL;
+	return identity->rank >= -1 && identity->pid <= INT32_MAX ? 0 : -FI_EINVAL;
+}
+
 static size_t wire_cm_params_encode(const struct wire_cm_params *params, uint8_t *at)
 {
+	size_t len = 8 + params->engine_len + params->dev_len;
+	size_t identity_len = wire_cm_identity_len(params);
+
 	wire_put16(at, (uint16_t)params->engine_len);
 	wire_put16(at + 2, (uint16_t)params->dev_len);
 	at[4] = (uint8_t)params->fd_cnt;
 	at[5] = (uint8_t)params->path;
-	memset(at + 6, 0, 2);
+	wire_put16(at + 6, (uint16_t)identity_len);
 	memcpy(at + 8, params->engine, params->engine_len);
 	memcpy(at + 8 + params->engine_len, params->dev, params->dev_len);
-	return 8 + params->engine_len + params->dev_len;
+	wire_cm_identity_encode(&params->identity, at + len, identity_len);
+	return len + identity_len;
 }
 
 static int wire_cm_params_decode(const uint8_t *at, size_t len, struct wire_cm_params *params)
 {
+	size_t identity_len = wire_get16(at + 6);
+
 	params->engine_len = wire_get16(at);
 	params->dev_len = wire_get16(at + 2);
 	params->fd_cnt = at[4];
@@ -88,13 +141,13 @@ static int wire_cm_params_decode(const uint8_t *at, size_t len, struct wire_cm_p
 	if (!params->path || params->path & (params->path - 1))
 		return -FI_EINVAL;
 	if (params->engine_len > WIRE_CM_ENGINE_MAX || params->dev_len > WIRE_CM_DEV_MAX ||
-	    params->fd_cnt > WIRE_CM_FDS_MAX || !wire_is_zero(at + 6, 2))
+	    params->fd_cnt > WIRE_CM_FDS_MAX)
 		return -FI_EINVAL;
-	if (len != 8 + params->engine_len + params->dev_len)
+	if (len != 8 + params->engine_len + params->dev_len + identity_len)
 		return -FI_EINVAL;
 	memcpy(params->engine, at + 8, params->engine_len);
 	memcpy(params->dev, at + 8 + params->engine_len, params->dev_len);
-	return 0;
+	return wire_cm_identity_decode(at + len - identity_len, identity_len, params);
 }
 
 static size_t wire_cm_req_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
@@ -175,7 +228,11 @@ static int wire_cm_hello_decode(const uint8_t *body, size_t len, struct wire_cm_
 	memcpy(pkt->hello.cookie, body, WIRE_CM_COOKIE_LEN);
 	if (wire_cm_addr_decode(body + 16, &pkt->hello.addr))
 		return -FI_EINVAL;
-	return wire_cm_params_decode(body + 40, len - 40, &pkt->hello.params);
+	if (wire_cm_params_decode(body + 40, len - 40, &pkt->hello.params))
+		return -FI_EINVAL;
+	return pkt->hello.params.has_identity && !(pkt->features & WIRE_CM_FEATURE_IDENTITY)
+		       ? -FI_EINVAL
+		       : 0;
 }
 
 static size_t wire_cm_welcome_encode(const struct wire_cm_pkt *pkt, uint8_t *body)

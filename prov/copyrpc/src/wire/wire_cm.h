@@ -16,6 +16,7 @@
 #ifndef WIRE_WIRE_CM_H
 #define WIRE_WIRE_CM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,7 @@
 #define WIRE_CM_ENGINE_MAX 64u
 #define WIRE_CM_DEV_MAX    512u
 #define WIRE_CM_FDS_MAX    4u
+#define WIRE_CM_HOST_MAX   63u /* characters of the name of a host */
 
 /* Limits the reply to an unauthenticated sender to the length of its REQ. */
 #define WIRE_CM_REQ_LEN     200u
@@ -62,6 +64,9 @@ enum wire_cm_type {
 /** High half of the feature bits: a receiver refuses unknown ones. It ignores unknown low bits. */
 #define WIRE_CM_FEATURES_REQUIRED 0xFFFFFFFF00000000ull
 
+/** The parameters of both ends may have an identity. */
+#define WIRE_CM_FEATURE_IDENTITY 0x1ull
+
 /** Paths that an end offers. */
 #define WIRE_CM_PATH_SHM 0x1u /* shared memory of one host: HELLO on a stream */
 #define WIRE_CM_PATH_NIC 0x2u /* RDMA devices; HELLO of this path and those below in a datagram */
@@ -75,6 +80,16 @@ struct wire_cm_addr {
 	uint8_t ip[16]; /* IPv4: first four bytes, the rest zero */
 };
 
+/** Identity of the sender, for people: nothing is decided by it. */
+struct wire_cm_identity {
+	int32_t rank;                    /* -1: unknown */
+	uint32_t pid;                    /* below 2^31; 0: unknown */
+	char host[WIRE_CM_HOST_MAX + 1]; /* letters, digits and "._-", ended by 0 */
+};
+
+/** Longest that engine, device and identity are together. */
+#define WIRE_CM_PARAMS_MAX (WIRE_CM_ENGINE_MAX + WIRE_CM_DEV_MAX)
+
 struct wire_cm_params {
 	uint32_t path; /* path of these parameters: one bit, below 256 */
 	uint32_t engine_len;
@@ -82,6 +97,9 @@ struct wire_cm_params {
 	uint32_t fd_cnt; /* descriptors sent with the packet */
 	uint8_t engine[WIRE_CM_ENGINE_MAX];
 	uint8_t dev[WIRE_CM_DEV_MAX];
+	/* Encoding leaves it out, or cuts the host's name, if there is no room. */
+	bool has_identity;
+	struct wire_cm_identity identity;
 };
 
 /** Decoded packet. Only the member that `type` names is set. */

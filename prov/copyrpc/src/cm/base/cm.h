@@ -41,6 +41,7 @@
 struct cm_node;
 struct cm_ep;
 struct cm_conn;
+struct util_job_name;
 
 /** Connection parameters: the bytes and descriptors that one end sends about itself. */
 struct cm_params {
@@ -165,6 +166,8 @@ void cm_conn_addr(const struct cm_conn *conn, struct sockaddr_storage *addr);
 uint64_t cm_conn_incarnation(const struct cm_conn *conn);
 /** Returns the number of the peer's process, by the kernel's word for its stream, or 0. */
 pid_t cm_conn_pid(const struct cm_conn *conn);
+/** Returns the identity that the peer states, valid until cm_conn_put, or NULL. */
+const struct util_job_name *cm_conn_identity(const struct cm_conn *conn);
 /**
  * Reports that the connection failed at this end: cm_conn_put then sends BROKEN instead of BYE.
  * `came`: messages of the peer have arrived on it; cm stops using a path on which none ever arrive.

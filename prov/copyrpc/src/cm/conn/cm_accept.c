@@ -107,6 +107,7 @@ static void cm_hello_open_conn(struct cm_ep *cep, struct cm_peer *peer,
 		cm_hello_refuse(cep, hello, ret, "the peer could not prepare its end");
 		return;
 	}
+	conn->features = hello->pkt.features;
 	conn->accepted_ns = hello->fd < 0 ? util_clock_ns() : 0;
 	cm_req_await_conn(peer);
 	ret = cm_hello_welcome(conn, hello, &params);

@@ -139,6 +139,7 @@ void cm_attempt_send_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
 	struct cm_peer *peer = conn->peer;
 	int ret;
 
+	conn->features = pkt.features;
 	memcpy(pkt.hello.cookie, ack->ack.cookie, WIRE_CM_COOKIE_LEN);
 	cm_addr_to_wire(&conn->cep->addr, &pkt.hello.addr);
 	ret = cm_conn_send_params(conn, &pkt, params, CM_CONN_HELLO_SENT, peer->req->deadline_ns);

@@ -148,6 +148,8 @@ int cm_conn_send_params(struct cm_conn *conn, struct wire_cm_pkt *pkt,
 		pkt->type == WIRE_CM_HELLO ? &pkt->hello.params : &pkt->welcome.params;
 	int ret = cm_params_to_wire(params, wire);
 
+	if (conn->features & WIRE_CM_FEATURE_IDENTITY)
+		cm_identity_to_wire(&conn->cep->self, wire);
 	if (!ret && conn->is_dgram && params->dev.fd_cnt)
 		ret = -FI_EINVAL; /* a datagram carries no descriptors */
 	if (ret)
@@ -173,6 +175,7 @@ int cm_conn_establish(struct cm_conn *conn, const struct wire_cm_params *wire,
 	if (ret)
 		return ret;
 	cm_params_from_wire(wire, msg, &params);
+	conn->has_identity = cm_identity_from_wire(wire, &conn->identity);
 	return conn->cep->ops->establish(conn->cep->ctx, conn, conn->user, &params);
 }
 
@@ -330,6 +333,11 @@ uint64_t cm_conn_incarnation(const struct cm_conn *conn)
 pid_t cm_conn_pid(const struct cm_conn *conn)
 {
 	return conn->pid;
+}
+
+const struct util_job_name *cm_conn_identity(const struct cm_conn *conn)
+{
+	return conn->has_identity ? &conn->identity : NULL;
 }
 
 static void cm_conn_put_locked(struct cm_conn *conn)

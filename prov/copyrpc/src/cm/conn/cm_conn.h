@@ -8,7 +8,8 @@
  *
  * A prepared conn belongs to the engine until cm_conn_put and remains as DOWN, linked only in
  * cm_ep.conns. A failed prepare frees the conn at once. Protected by the node's mutex, except
- * addr, pid and peer_inc, which are constant.
+ * addr, pid and peer_inc, which are constant, and
+ * identity, which is constant once the conn is UP.
  */
 #ifndef CM_CONN_CM_CONN_H
 #define CM_CONN_CM_CONN_H
@@ -22,6 +23,7 @@
 #include "cm/base/cm_state.h"
 #include "cm/base/cm_timer.h"
 #include "cm/node/cm_node.h"
+#include "util/job.h"
 #include "util/list.h"
 #include "wire/wire_cm.h"
 
@@ -49,13 +51,16 @@ struct cm_conn {
 	uint64_t peer_inc;
 	union cm_addr addr;
 	struct cm_timer timer; /* deadline of the handshake, or timer of cm_dgram */
-	pid_t pid;             /* process at the other end of the stream; 0: unknown */
-	bool is_dgram;         /* no stream: the fields below are for cm_dgram.h */
-	bool is_suspect;       /* a PING is due */
-	bool is_broken;        /* ends with BROKEN instead of BYE */
-	bool is_zombie;        /* counted by cm_pending.h */
-	bool is_unused;        /* counted by cm_unused.h */
-	uint64_t accepted_ns;  /* time of the HELLO datagram; 0: own attempt */
+	uint64_t features;     /* in use with the peer */
+	bool has_identity;     /* `identity` is set, before UP */
+	struct util_job_name identity;
+	pid_t pid;            /* process at the other end of the stream; 0: unknown */
+	bool is_dgram;        /* no stream: the fields below are for cm_dgram.h */
+	bool is_suspect;      /* a PING is due */
+	bool is_broken;       /* ends with BROKEN instead of BYE */
+	bool is_zombie;       /* counted by cm_pending.h */
+	bool is_unused;       /* counted by cm_unused.h */
+	uint64_t accepted_ns; /* time of the HELLO datagram; 0: own attempt */
 	uint32_t try_cnt;
 	uint32_t refused_cnt; /* ICMP errors since the last packet */
 	uint8_t *resend;      /* HELLO_SENT, WELCOME_SENT: packet to repeat */

@@ -115,6 +115,24 @@ void cm_params_from_wire(const struct wire_cm_params *wire, const struct cm_fd_m
 	memcpy(params->dev.fds, msg->fds, wire->fd_cnt * sizeof(int));
 }
 
+void cm_identity_to_wire(const struct util_job_name *self, struct wire_cm_params *wire)
+{
+	wire->has_identity = true;
+	wire->identity.rank = self->rank;
+	wire->identity.pid = (uint32_t)self->pid;
+	memcpy(wire->identity.host, self->host, sizeof(wire->identity.host));
+}
+
+bool cm_identity_from_wire(const struct wire_cm_params *wire, struct util_job_name *identity)
+{
+	if (!wire->has_identity)
+		return false;
+	identity->rank = wire->identity.rank;
+	identity->pid = (int32_t)wire->identity.pid;
+	memcpy(identity->host, wire->identity.host, sizeof(identity->host));
+	return true;
+}
+
 void cm_params_close_fds(struct cm_params *params)
 {
 	uint32_t cnt = params->dev.fd_cnt < DEV_DESC_FDS ? params->dev.fd_cnt : DEV_DESC_FDS;

@@ -9,6 +9,7 @@
 #ifndef CM_CONN_CM_PKT_H
 #define CM_CONN_CM_PKT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,10 @@ int cm_params_to_wire(const struct cm_params *params, struct wire_cm_params *wir
 /** The descriptors stay with `msg`. */
 void cm_params_from_wire(const struct wire_cm_params *wire, const struct cm_fd_msg *msg,
 			 struct cm_params *params);
+/** Adds the identity of this process to the parameters. */
+void cm_identity_to_wire(const struct util_job_name *self, struct wire_cm_params *wire);
+/** Returns true and *identity if the parameters have that of the peer. */
+bool cm_identity_from_wire(const struct wire_cm_params *wire, struct util_job_name *identity);
 void cm_params_close_fds(struct cm_params *params);
 
 /** Checks that the announced descriptors arrived. Returns 0, -FI_EMFILE or -FI_EINVAL. */

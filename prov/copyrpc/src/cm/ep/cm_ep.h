@@ -22,10 +22,11 @@
 #include "cm/ep/cm_ended.h"
 #include "cm/ep/cm_peer.h"
 #include "cm/node/cm_node.h"
+#include "util/job.h"
 #include "util/list.h"
 
 /** Feature bits of this build (docs/handshake.md, section 2.2). */
-#define CM_FEATURES 0ull
+#define CM_FEATURES WIRE_CM_FEATURE_IDENTITY
 
 /** Counters of hosts; hosts that collide share one. */
 #define CM_PENDING_HOSTS 1024u
@@ -40,6 +41,7 @@ struct cm_ep {
 	uint64_t inc;
 	uid_t uid;
 	struct cm_paths paths;
+	struct util_job_name self;       /* identity that peers are sent */
 	char name[WIRE_CM_NAME_LEN + 1]; /* name of the abstract socket */
 	struct cm_src udp;
 	struct cm_src listen;
