@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Statistics page of a process that uses the provider copyrpc: format, version 1.
+ * Statistics page of a process that uses the provider copyrpc: format, version 2.
  *
  * The page is a memfd named COPYRPC_STATS_NAME, which a reader of the same user finds as
  * "/memfd:copyrpc-stats (deleted)" in /proc/PID/fd. It is sealed (COPYRPC_STATS_SEALS): only the
@@ -10,6 +10,7 @@
  *
  * Numbers are in the byte order of the machine. Counters only grow, and are written without locks,
  * each with one store. A row is read without its lock: its state is stored last when it begins.
+ * Levels are those of the last look of the process (docs/statistics.md, section 3).
  */
 #ifndef COPYRPC_STATS_H
 #define COPYRPC_STATS_H
@@ -22,7 +23,7 @@ extern "C" {
 
 #define COPYRPC_STATS_NAME    "copyrpc-stats"
 #define COPYRPC_STATS_MAGIC   UINT64_C(0x3173746174737263) /* "crstats1" */
-#define COPYRPC_STATS_VERSION 1u
+#define COPYRPC_STATS_VERSION 2u
 /** Length beyond which no page is. */
 #define COPYRPC_STATS_LEN_MAX (4u << 20)
 /** Rows beyond which no table has more. */
@@ -39,6 +40,8 @@ enum copyrpc_stats_table_id {
 	COPYRPC_STATS_EVENTS,     /* struct copyrpc_stats_event; row 0: copyrpc_stats_recorder */
 	COPYRPC_STATS_STALLS,     /* likewise */
 	COPYRPC_STATS_WAITS,      /* struct copyrpc_stats_wait */
+	COPYRPC_STATS_QUEUES,     /* struct copyrpc_stats_queue: completion queues */
+	COPYRPC_STATS_PROCESS,    /* struct copyrpc_stats_process: row 1 */
 	COPYRPC_STATS_TABLES,
 };
 
@@ -49,6 +52,9 @@ struct copyrpc_stats_table {
 	uint32_t reserved;
 };
 
+/** Length of the name of a host, its end included. */
+#define COPYRPC_STATS_HOST_LEN 64u
+
 struct copyrpc_stats_page {
 	uint64_t magic;    /* stored last, once the page is complete */
 	uint32_t version;  /* a reader of another version ignores the page */
@@ -57,7 +63,7 @@ struct copyrpc_stats_page {
 	int32_t rank;      /* of the job, from the launcher's environment; -1: unknown */
 	uint64_t start_ns; /* CLOCK_REALTIME when the page was made */
 	char command[32];  /* name of the program */
-	char host[64];
+	char host[COPYRPC_STATS_HOST_LEN];
 	char release[16]; /* version of the provider */
 	uint32_t table_cnt;
 	uint32_t reserved;
@@ -150,6 +156,12 @@ struct copyrpc_stats_endpoint {
 	uint32_t paths; /* offered to peers */
 	uint32_t reserved;
 	uint64_t unexpected_now; /* bytes of unexpected messages on the heap */
+	/* Levels. A receive that finds its message when it is posted counts for that moment. */
+	uint64_t posted_now;       /* receives posted */
+	uint64_t posted_most;      /* highest number of them at a time */
+	uint64_t unexpected_queue; /* unexpected messages */
+	/* Highest number of them at a time; exact at any time. */
+	uint64_t unexpected_queue_most;
 	/* Counters from here on. */
 	uint64_t waited_connection; /* operations that waited for a connection */
 	uint64_t waited_peer;       /* operations that waited because the peer took no more */
@@ -176,10 +188,16 @@ struct copyrpc_stats_peer {
 	uint32_t path;                  /* enum copyrpc_stats_path */
 	char device[16];
 	int32_t error; /* errno with which it ended; 0: none */
-	int32_t pid;   /* process of the peer on this host; 0: unknown */
+	int32_t pid;   /* process of the peer; 0: unknown */
+	int32_t rank;  /* rank that the peer states; -1: unknown */
+	uint32_t reserved;
+	char host[COPYRPC_STATS_HOST_LEN]; /* name that the peer states; empty: unknown */
+	/* Levels: round trips of sessions over datagrams; 0: none measured. */
+	uint64_t rtt_ns;      /* smoothed */
+	uint64_t rtt_best_ns; /* shortest that rtt_ns was */
 	/* Counters from here on. */
 	/* Messages: sends, calls and responses; over datagrams responses are not counted. */
-	uint64_t tx_singles;  /* messages that left in one step, each a batch of its own */
+	uint64_t tx_singles;  /* messages that were batches of their own */
 	uint64_t tx_messages; /* all others */
 	uint64_t rx_messages;
 	uint64_t tx_bytes; /* bytes of both, headers and padding included */
@@ -200,6 +218,28 @@ struct copyrpc_stats_peer {
 	uint64_t accesses;      /* reads and writes of the peer's memory by the devices alone */
 	uint64_t access_bytes;  /* bytes of these */
 	uint64_t access_errors; /* others that failed */
+};
+
+/** A completion queue. All but `failed` are levels. */
+struct copyrpc_stats_queue {
+	struct copyrpc_stats_row row;
+	uint64_t unread; /* completions written and not read */
+	uint64_t room;   /* for so many there is memory; doubled when needed */
+	/* Counters from here on. */
+	uint64_t completions; /* written, those with an error included */
+	uint64_t failed;      /* of these, with an error */
+};
+
+/** Memory that objects of the whole process hold, and registrations with RDMA devices. */
+struct copyrpc_stats_process {
+	struct copyrpc_stats_row row;
+	uint64_t registered; /* ranges of memory registered with RDMA devices now */
+	uint64_t pinned;     /* bytes of these */
+	uint64_t slots;      /* bytes of buffers for packets, of sessions over datagrams */
+	uint64_t pools;      /* bytes of pools of requests, messages and other objects */
+	/* Counters from here on. */
+	uint64_t registrations;       /* ranges that were registered */
+	uint64_t registration_errors; /* others, that the device refused */
 };
 
 /** Kinds of events, and their two numbers. Paths: enum copyrpc_stats_path. Errors: errno. */
@@ -236,12 +276,13 @@ enum copyrpc_stats_cause {
 
 /** A peer that operations of this process wait for. */
 struct copyrpc_stats_wait {
-	struct copyrpc_stats_row row;   /* only LIVE ones are valid */
-	struct copyrpc_stats_addr peer; /* address of the endpoint */
-	uint32_t endpoint;              /* row in the table of endpoints */
-	int32_t pid;                    /* process of the peer; 0: unknown */
-	uint32_t cause;                 /* enum copyrpc_stats_cause */
-	uint32_t reserved;
+	struct copyrpc_stats_row row;      /* only LIVE ones are valid */
+	struct copyrpc_stats_addr peer;    /* address of the endpoint */
+	uint32_t endpoint;                 /* row in the table of endpoints */
+	int32_t pid;                       /* process of the peer; 0: unknown */
+	uint32_t cause;                    /* enum copyrpc_stats_cause */
+	int32_t rank;                      /* rank that the peer states; -1: unknown */
+	char host[COPYRPC_STATS_HOST_LEN]; /* name that the peer states; empty: unknown */
 	uint64_t since_ns;   /* the wait began then, or little before; since the page was made */
 	uint64_t arrived_ns; /* no earlier than the last arrival of something from the peer */
 };

@@ -9,7 +9,7 @@
 #include "top/top_rate.h"
 
 /** Length of a line, its end included. Longer ones are cut. */
-#define TOP_LINE_LEN 384u
+#define TOP_LINE_LEN 512u
 
 /** Columns of the lines below. */
 extern const char *const top_process_columns;

@@ -2,7 +2,6 @@
 /* copyrpc_top: what the processes of this host carry over copyrpc. See copyrpc_top(1). */
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "stats/stats_print.h"
 #include "top/top_live.h"
 #include "top/top_pages.h"
+#include "top/top_prometheus.h"
 #include "top/top_waits.h"
 #include "util/proc.h"
 
@@ -32,52 +32,6 @@ static void top_print_json(const struct top_pages *pages)
 	printf("]\n");
 }
 
-struct top_metric {
-	const char *name;
-	const char *help;
-	size_t offset;
-};
-
-#define TOP_METRIC(field, help)                                                                    \
-	{                                                                                          \
-#field, help, offsetof(struct copyrpc_stats_peer, field)                           \
-	}
-
-static const struct top_metric top_metrics[] = {
-	TOP_METRIC(tx_messages, "Messages sent"),
-	TOP_METRIC(rx_messages, "Messages received"),
-	TOP_METRIC(tx_bytes, "Bytes of messages sent"),
-	TOP_METRIC(rx_bytes, "Bytes of messages received"),
-	TOP_METRIC(get_bytes, "Bytes of long transfers fetched"),
-	TOP_METRIC(access_bytes, "Bytes that the devices read or wrote in memory of peers"),
-	TOP_METRIC(no_space, "Attempts to send without room"),
-	TOP_METRIC(no_credit, "Attempts to send without credit"),
-	TOP_METRIC(no_queue, "Batches that waited for the send queue"),
-	TOP_METRIC(resent, "Packets sent again"),
-};
-
-/** Writes one metric of all processes, in the text format of Prometheus. */
-static void top_print_metric(const struct top_pages *pages, const struct top_metric *metric)
-{
-	printf("# HELP copyrpc_%s_total %s\n# TYPE copyrpc_%s_total counter\n", metric->name,
-	       metric->help, metric->name);
-	for (size_t i = 0; i < pages->cnt; i++) {
-		const struct copyrpc_stats_page *page = pages->views[i].page;
-		struct copyrpc_stats_peer sum = stats_view_sum_peers(&pages->views[i]);
-
-		sum.tx_messages = stats_tx_messages(&sum);
-		printf("copyrpc_%s_total{pid=\"%d\",command=\"%s\",rank=\"%d\"} %" PRIu64 "\n",
-		       metric->name, (int)page->pid, page->command, (int)page->rank,
-		       *(const uint64_t *)((const char *)&sum + metric->offset));
-	}
-}
-
-static void top_print_prometheus(const struct top_pages *pages)
-{
-	for (size_t i = 0; i < sizeof(top_metrics) / sizeof(top_metrics[0]); i++)
-		top_print_metric(pages, &top_metrics[i]);
-}
-
 static void top_print_events(const struct top_pages *pages)
 {
 	for (size_t i = 0; i < pages->cnt; i++)
@@ -93,11 +47,11 @@ static void top_print_waits(const struct top_pages *pages)
 			util_proc_state);
 }
 
-/** Returns what is wrong with the process or file of --events. */
+/** Returns what is wrong with the process or file of --events and --of. */
 static const char *top_error(int err)
 {
 	switch (err) {
-	case EINVAL: return "not a page of events";
+	case EINVAL: return "not a statistics page of this version";
 	case ESRCH: return "no such process of yours has a statistics page";
 	default: return strerror(err);
 	}
@@ -154,6 +108,7 @@ int main(int argc, char **argv)
 		{ "prometheus", no_argument, NULL, 'p' },
 		{ "waits", no_argument, NULL, 'w' },
 		{ "events", required_argument, NULL, 'e' },
+		{ "of", required_argument, NULL, 'f' },
 		{ 0 },
 	};
 	void (*print)(const struct top_pages *pages) = NULL;
@@ -167,20 +122,24 @@ int main(int argc, char **argv)
 		case 'i': good = good && (seconds = top_seconds(optarg)) > 0; break;
 		case 'o': print = top_print_once; break;
 		case 'j': print = top_print_json; break;
-		case 'p': print = top_print_prometheus; break;
+		case 'p': print = top_prometheus_print; break;
 		case 'w': print = top_print_waits; break;
 		case 'e':
 			print = top_print_events;
 			name = optarg;
 			break;
+		case 'f': name = optarg; break;
 		default: good = false;
 		}
 	}
-	if (!good || optind != argc) {
-		fprintf(stderr, "usage: copyrpc_top [--interval SECONDS | --once | --json |\n"
-				"                    --prometheus | --waits | --events PID|FILE]\n"
-				"SECONDS: 0.1 to 3600\n");
+	if (!good || optind != argc || (name && print == top_print_waits)) {
+		fprintf(stderr,
+			"usage: copyrpc_top [--interval SECONDS | --waits | --events PID|FILE |\n"
+			"                    (--once | --json | --prometheus) [--of PID|FILE]]\n"
+			"SECONDS: 0.1 to 3600\n");
 		return 2;
 	}
+	if (name && !print)
+		print = top_print_once;
 	return print ? top_print(print, name) : top_run(seconds);
 }

@@ -228,3 +228,28 @@ Test(core_cq, each_completion_calls_notify)
 	MUST(notified == 2);
 	core_cq_fini(&cq);
 }
+
+Test(core_cq, the_page_has_all_completions_after_the_end)
+{
+	struct copyrpc_stats_queue *row;
+	struct fi_cq_err_entry err = { .err = FI_EIO };
+	struct core_cq cq;
+
+	cr_assert_eq(core_cq_init(&cq, 16), 0);
+	row = cq.stats;
+	cr_assert_not_null(row);
+	cr_expect_eq(row->row.state, COPYRPC_STATS_LIVE);
+	for (int i = 0; i < 100; i++)
+		core_cq_write(&cq, NULL, 0, 0, NULL, 0, 0, 0);
+	core_cq_write_err(&cq, &err, 0);
+	cq.head += 40;
+	core_cq_show(&cq);
+	cr_expect_eq(row->completions, 101);
+	cr_expect_eq(row->failed, 1);
+	cr_expect_eq(row->unread, 61);
+	cr_expect_eq(row->room, 128);
+	core_cq_write(&cq, NULL, 0, 0, NULL, 0, 0, 0);
+	core_cq_fini(&cq);
+	cr_expect_eq(row->row.state, COPYRPC_STATS_ENDED);
+	cr_expect_eq(row->completions, 102);
+}

@@ -114,3 +114,34 @@ Test(core_ep, a_closed_endpoint_is_not_in_the_domain)
 	cr_expect_eq(nodes[0].dom.eps.next, &nodes[0].ep.dom_link);
 	cr_expect_eq(nodes[0].dom.eps.prev, &nodes[0].ep.dom_link);
 }
+
+Test(core_ep, the_page_shows_queues_and_their_highest_lengths)
+{
+	struct copyrpc_stats_endpoint *row = nodes[1].ep.stats;
+	struct core_cq *cq = nodes[1].ep.rx.cq;
+
+	for (uint64_t tag = 1; tag <= 3; tag++)
+		node_send(&nodes[0], 1, out, 8, true, tag, 0, NULL);
+	nodes_settle(nodes, 2);
+	core_ep_show(&nodes[1].ep);
+	cr_expect_eq(row->unexpected_queue, 3);
+	cr_expect_eq(row->unexpected_queue_most, 3);
+	cr_expect_eq(row->posted_now, 0);
+	for (uint64_t tag = 1; tag <= 8; tag++)
+		node_recv(&nodes[1], FI_ADDR_UNSPEC, in, 8, true, tag, 0, 0, NULL);
+	core_ep_show(&nodes[1].ep);
+	cr_expect_eq(row->unexpected_queue, 0);
+	cr_expect_eq(row->posted_now, 5);
+	cr_expect_eq(row->posted_most, 5);
+	for (uint64_t tag = 4; tag <= 7; tag++)
+		node_send(&nodes[0], 1, out, 8, true, tag, 0, NULL);
+	nodes_settle(nodes, 2);
+	core_ep_show(&nodes[1].ep);
+	cr_expect_eq(row->posted_now, 1);
+	cr_expect_eq(row->posted_most, 5);
+	cr_expect_eq(row->unexpected, 3);
+	cr_expect_eq(row->unexpected_queue_most, 3);
+	cr_expect_eq(cq->stats->completions, 7);
+	cr_expect_eq(cq->stats->unread, cq->tail - cq->head);
+	cr_expect_eq(cq->stats->failed, 0);
+}

@@ -8,12 +8,14 @@
 #include "engine/eng_stats.h"
 #include "eng_fixture.h"
 #include "util/event.h"
+#include "util/job.h"
 #include "util/stats.h"
 
 Test(eng_stats, a_connection_has_a_row_with_path_and_address_while_it_is_up, .timeout = 200)
 {
 	struct copyrpc_stats_addr addr;
 	struct copyrpc_stats_peer *row;
+	struct util_job_name self;
 
 	wholes_meet(&fake_transports_second, &fake_transports_second);
 	row = wholes[0].chan->stats;
@@ -23,6 +25,11 @@ Test(eng_stats, a_connection_has_a_row_with_path_and_address_while_it_is_up, .ti
 	cr_expect_eq(row->path, COPYRPC_STATS_NIC);
 	cr_expect_eq(row->endpoint, util_stats_index(COPYRPC_STATS_ENDPOINTS, wholes[0].ep.stats));
 	cr_expect_neq(row, wholes[1].chan->stats);
+	util_job_self(&self);
+	cr_expect_eq(row->pid, self.pid);
+	cr_expect_eq(row->rank, self.rank);
+	cr_expect_str_eq(row->host, self.host);
+	cr_expect_str_eq(wholes[0].chan->identity->host, self.host);
 	cr_expect_eq(wholes[0].ep.stats->connects, 1);
 	whole_close_chan(&wholes[0]);
 	cr_expect_eq(row->row.state, COPYRPC_STATS_ENDED);

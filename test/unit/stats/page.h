@@ -22,6 +22,8 @@ struct page {
 	struct copyrpc_stats_event events[PAGE_ROWS];
 	struct copyrpc_stats_event stalls[PAGE_ROWS];
 	struct copyrpc_stats_wait waits[PAGE_ROWS];
+	struct copyrpc_stats_queue queues[PAGE_ROWS];
+	struct copyrpc_stats_process process[PAGE_ROWS];
 };
 
 static inline void page_table(struct page *page, unsigned i, const void *rows, size_t row_len)
@@ -56,10 +58,28 @@ static inline void page_init(struct page *page)
 	page_table(page, COPYRPC_STATS_EVENTS, page->events, sizeof(page->events[0]));
 	page_table(page, COPYRPC_STATS_STALLS, page->stalls, sizeof(page->stalls[0]));
 	page_table(page, COPYRPC_STATS_WAITS, page->waits, sizeof(page->waits[0]));
+	page_table(page, COPYRPC_STATS_QUEUES, page->queues, sizeof(page->queues[0]));
+	page_table(page, COPYRPC_STATS_PROCESS, page->process, sizeof(page->process[0]));
+	page->queues[0] = (struct copyrpc_stats_queue){ .row.state = COPYRPC_STATS_PAST,
+							.completions = 1000 };
+	page->queues[1] = (struct copyrpc_stats_queue){ .row.state = COPYRPC_STATS_LIVE,
+							.unread = 3,
+							.room = 64,
+							.completions = 20,
+							.failed = 2 };
+	page->queues[2] = page->queues[1];
+	page->queues[2].row.state = COPYRPC_STATS_ENDED;
+	page->process[1] = (struct copyrpc_stats_process){ .row.state = COPYRPC_STATS_LIVE,
+							   .registered = 2,
+							   .pinned = 8192,
+							   .pools = 640,
+							   .registrations = 9 };
 	page->waits[1] = (struct copyrpc_stats_wait){ .row.state = COPYRPC_STATS_ENDED };
 	page->waits[2] = (struct copyrpc_stats_wait){ .row.state = COPYRPC_STATS_LIVE,
 						      .peer = { .family = AF_INET, .port = 6 },
 						      .pid = 43,
+						      .rank = 17,
+						      .host = "other",
 						      .cause = COPYRPC_STATS_FOR_ROOM,
 						      .since_ns = 100,
 						      .arrived_ns = 90 };
@@ -76,12 +96,20 @@ static inline void page_init(struct page *page)
 		(struct copyrpc_stats_endpoint){ .row.state = COPYRPC_STATS_LIVE,
 						 .addr = { .family = AF_INET, .port = 5 },
 						 .connects = 2,
+						 .posted_now = 4,
+						 .posted_most = 5,
+						 .unexpected_queue_most = 6,
 						 .waited_peer = 11 };
 	page->peers[1] = (struct copyrpc_stats_peer){ .row.state = COPYRPC_STATS_LIVE,
 						      .addr = { .family = AF_INET, .port = 6 },
 						      .endpoint = 1,
 						      .path = COPYRPC_STATS_SHM,
 						      .device = "shm",
+						      .pid = 43,
+						      .rank = 17,
+						      .host = "other",
+						      .rtt_ns = 12345,
+						      .rtt_best_ns = 9000,
 						      .tx_singles = 2,
 						      .tx_messages = 8,
 						      .tx_batches = { 0, 0, 0, 1 },
@@ -94,6 +122,10 @@ static inline void page_init(struct page *page)
 	page->peers[2].row.state = COPYRPC_STATS_ENDED;
 	page->peers[2].path = COPYRPC_STATS_UDP;
 	page->peers[2].addr.port = 7;
+	page->peers[2].pid = 0;
+	page->peers[2].rank = -1;
+	page->peers[2].host[0] = '\0';
+	page->peers[2].rtt_ns = 0;
 	memcpy(page->peers[1].addr.bytes, &host, sizeof(host));
 	page->peers[0].row.state = COPYRPC_STATS_PAST;
 	page->peers[0].tx_messages = 100;

@@ -30,6 +30,9 @@ Test(stats_view, sums_have_past_and_unlisted_connections)
 	cr_expect_eq(stats_tx_batches(&sum, 0), 2 * 2 + 1000);
 	cr_expect_eq(stats_tx_batches(&sum, 3), 2);
 	cr_expect_eq(stats_view_sum_endpoints(&view).waited_peer, 11);
+	cr_expect_eq(stats_view_sum_queues(&view).completions, 2 * 20 + 1000);
+	cr_expect_eq(stats_view_sum_queues(&view).unread, 3, "of the open one");
+	cr_expect_eq(stats_view_process(&view)->registrations, 9);
 	cr_expect_null(stats_view_row(&view, COPYRPC_STATS_PEERS, 3), "free");
 	cr_expect_null(stats_view_row(&view, COPYRPC_STATS_PEERS, PAGE_ROWS));
 	stats_view_free(&view);
@@ -101,11 +104,15 @@ Test(stats_view, texts_end_and_cannot_carry_commands)
 	memset(page.head.command, 'x', sizeof(page.head.command));
 	memcpy(page.head.host, "a\033[2J\"\\\n{b", 11);
 	memset(page.peers[1].device, '\n', sizeof(page.peers[1].device));
+	memset(page.peers[1].host, '\033', sizeof(page.peers[1].host));
+	memset(page.waits[2].host, '\033', sizeof(page.waits[2].host));
 	cr_assert_eq(stats_view_copy(&view, &page, sizeof(page)), 0);
 	cr_expect_eq(strlen(view.page->command), sizeof(page.head.command) - 1);
 	cr_expect_str_eq(view.page->host, "a?[2J????b");
 	peer = stats_view_row(&view, COPYRPC_STATS_PEERS, 1);
 	cr_expect_str_eq(peer->device, "???????????????");
+	cr_expect_eq(strspn(peer->host, "?"), sizeof(peer->host) - 1);
+	cr_expect_eq(strspn(stats_view_wait(&view, 2)->host, "?"), sizeof(peer->host) - 1);
 	stats_view_free(&view);
 }
 
@@ -148,6 +155,8 @@ Test(stats_view, no_bytes_lead_out_of_the_page)
 		taken++;
 		stats_view_sum_peers(&view);
 		stats_view_sum_endpoints(&view);
+		stats_view_sum_queues(&view);
+		stats_view_process(&view);
 		for (uint32_t i = 0; i < stats_view_rows(&view, COPYRPC_STATS_PEERS); i++) {
 			const struct copyrpc_stats_peer *peer =
 				stats_view_row(&view, COPYRPC_STATS_PEERS, i);

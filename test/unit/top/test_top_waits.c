@@ -20,6 +20,8 @@ struct page {
 	struct copyrpc_stats_peer peer;
 	struct copyrpc_stats_event events[1];
 	struct copyrpc_stats_wait waits[ROWS];
+	struct copyrpc_stats_queue queues[1];
+	struct copyrpc_stats_process process[1];
 };
 
 static struct page pages[PROCESSES];
@@ -62,6 +64,7 @@ static void make(unsigned i)
 		.pid = 100 + (int)i,
 		.rank = (int)i,
 		.command = "job",
+		.host = "here",
 		.table_cnt = COPYRPC_STATS_TABLES,
 	};
 	table(page, COPYRPC_STATS_TRANSPORTS, &page->transport, sizeof(page->transport), 1);
@@ -71,6 +74,8 @@ static void make(unsigned i)
 	table(page, COPYRPC_STATS_EVENTS, page->events, sizeof(page->events[0]), 1);
 	table(page, COPYRPC_STATS_STALLS, page->events, sizeof(page->events[0]), 1);
 	table(page, COPYRPC_STATS_WAITS, page->waits, sizeof(page->waits[0]), ROWS);
+	table(page, COPYRPC_STATS_QUEUES, page->queues, sizeof(page->queues[0]), 1);
+	table(page, COPYRPC_STATS_PROCESS, page->process, sizeof(page->process[0]), 1);
 	memcpy(&page->events[0], &recorder, sizeof(recorder));
 	page->endpoints[3] = (struct copyrpc_stats_endpoint){ .row.state = COPYRPC_STATS_LIVE,
 							      .addr = addr_of(i) };
@@ -88,6 +93,7 @@ static void wait_for(unsigned from, unsigned to, unsigned s)
 		.row.state = COPYRPC_STATS_LIVE,
 		.peer = addr_of(to),
 		.cause = COPYRPC_STATS_FOR_CREDIT,
+		.rank = -1,
 		.since_ns = (20 - s) * S,
 	};
 }
@@ -191,4 +197,26 @@ Test(top_waits, a_peer_of_another_host_and_forged_rows_are_named_as_they_are, .i
 		  "rank 1 (job, pid 101) waits 0 s for ? of job (pid 100)\n"
 		  "end of the chain of 1 process: job (pid 100), "
 		  "which waits for a peer that cannot be read\n");
+}
+
+Test(top_waits, a_peer_of_another_host_is_named_as_it_named_itself, .init = setup)
+{
+	struct copyrpc_stats_wait *wait = &pages[0].waits[1];
+
+	wait_for(0, PROCESSES, 12);
+	wait->rank = 17;
+	wait->pid = 4711;
+	snprintf(wait->host, sizeof(wait->host), "there");
+	expect(1, "rank 0 (job, pid 100) waits 12 s for credit of rank 17 (there, pid 4711) at "
+		  "10.0.0.0:13, which is on another host\n");
+	wait->rank = -1;
+	expect(1, "rank 0 (job, pid 100) waits 12 s for credit of pid 4711 on there at "
+		  "10.0.0.0:13, which is on another host\n");
+	snprintf(wait->host, sizeof(wait->host), "here");
+	expect(1, "rank 0 (job, pid 100) waits 12 s for credit of pid 4711 on here at "
+		  "10.0.0.0:13, which is not a process of this host that can be read\n");
+	memset(wait->host, '\033', sizeof(wait->host));
+	wait->host[2] = '\0';
+	expect(1, "rank 0 (job, pid 100) waits 12 s for credit of pid 4711 on ?? at "
+		  "10.0.0.0:13, which is on another host\n");
 }

@@ -196,3 +196,40 @@ Test(util_event, a_file_that_cannot_be_written_is_refused)
 	record(0);
 	expect_event(rows_of(util_stats_page()), 1);
 }
+
+/** Returns row `i` of the endpoints in a loaded file. */
+static const struct copyrpc_stats_endpoint *endpoint_of(const void *mem, uint32_t i)
+{
+	const struct copyrpc_stats_page *page = mem;
+	const struct copyrpc_stats_table *table = &page->tables[COPYRPC_STATS_ENDPOINTS];
+
+	return (const void *)((const char *)mem + table->offset + (size_t)i * table->row_len);
+}
+
+Test(util_event, a_file_has_the_counters_of_the_last_time_after_sigkill)
+{
+	char name[] = "/tmp/copyrpc_event_XXXXXX";
+	int fd = temp_file(name), status;
+	struct copyrpc_stats_endpoint *row;
+	pid_t pid = fork();
+	void *mem;
+
+	if (!pid) {
+		row = util_stats_get(COPYRPC_STATS_ENDPOINTS);
+		util_stats_begin(row);
+		row->unexpected = 5;
+		if (util_event_to_file(dup(fd)))
+			_exit(1);
+		util_event_save_counters(0);
+		row->unexpected = 6;
+		util_event_save_counters(UINT64_MAX / 2); /* not yet */
+		kill(getpid(), SIGKILL);
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFSIGNALED(status));
+	mem = loaded(fd);
+	cr_expect_eq(endpoint_of(mem, 1)->row.state, COPYRPC_STATS_LIVE);
+	cr_expect_eq(endpoint_of(mem, 1)->unexpected, 5);
+	cr_expect_eq(endpoint_of(mem, 2)->row.state, COPYRPC_STATS_FREE);
+	free(mem);
+}

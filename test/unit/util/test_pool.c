@@ -165,3 +165,26 @@ Test(pool, objects_keep_their_content_while_others_are_released)
 	cr_assert_leq(pool.item_cnt, OBJ_CNT + 16);
 	util_pool_fini(&pool);
 }
+
+Test(pool, the_highest_number_in_use_is_known)
+{
+	struct rng rng = { 5 };
+	struct util_pool pool;
+	void *objs[64];
+	size_t used = 0, most = 0;
+	bool ok = true;
+
+	util_pool_init(&pool, 64, 4, 0);
+	for (int i = 0; i < 10000; i++) {
+		if (used < 64 && rng_below(&rng, 2)) {
+			objs[used++] = util_pool_alloc(&pool);
+			most = used > most ? used : most;
+		} else if (used) {
+			util_pool_release(&pool, objs[--used]);
+		}
+		ok = ok && pool.used_cnt == used && pool.used_most == most;
+	}
+	cr_expect(ok && most > 4, "%zu", most);
+	util_pool_fini(&pool);
+	cr_expect_eq(pool.used_most, 0);
+}

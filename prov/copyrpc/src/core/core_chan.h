@@ -38,6 +38,7 @@ struct core_ep;
 struct core_engine_ep;
 struct core_reg;
 struct copyrpc_stats_peer;
+struct util_job_name;
 
 #define CORE_FRAME_EXT_MAX 56
 
@@ -200,7 +201,9 @@ struct core_chan {
 	 */
 	const void *reg_dev;
 	enum core_shortage shortage; /* cause of the last -FI_EAGAIN from call or call_buf */
-	int32_t pid;                 /* process of the peer; 0: unknown. Set by the engine */
+	/* Process of the peer on this host, by the kernel's word; 0: unknown. Set by the engine */
+	int32_t pid;
+	const struct util_job_name *identity; /* stated by the peer, or NULL. Likewise */
 };
 
 /** Records the cause of `err`, an error of a call. Returns `err`. */
@@ -311,6 +314,8 @@ struct core_chan_ops {
 	 * on_down follows, in bounded time. NULL: close never waits.
 	 */
 	bool (*withdraw)(struct core_chan *chan);
+	/* Writes levels, as round trips, to chan->stats. NULL: the channel has none. */
+	void (*show)(struct core_chan *chan);
 	/* Returns true while accepted messages may be lost by a close. fi_close polls this. */
 	bool (*is_busy)(struct core_chan *chan);
 	/*
@@ -321,6 +326,12 @@ struct core_chan_ops {
 	/* Frees the channel. No up-call follows, calls in progress are forgotten. */
 	void (*close)(struct core_chan *chan);
 };
+
+static inline void core_chan_show(struct core_chan *chan)
+{
+	if (chan->ops->show)
+		chan->ops->show(chan);
+}
 
 /** Implements send_buf by send, for an engine without a faster path. */
 static inline int core_chan_send_framed(struct core_chan *chan, uint64_t packed, uint64_t ext0,

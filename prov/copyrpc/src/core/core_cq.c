@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "util/probe.h"
+#include "util/stats.h"
 
 #define CORE_CQ_START_MIN 16u
 #define CORE_CQ_START_MAX 64u /* 4 KiB */
@@ -37,11 +38,28 @@ int core_cq_init(struct core_cq *cq, size_t size_hint)
 	if (cnt < CORE_CQ_START_MIN)
 		cnt = CORE_CQ_START_MIN;
 	*cq = (struct core_cq){ .ring = core_cq_ring_alloc(cnt), .full = cnt, .mask = cnt - 1 };
-	return cq->ring ? 0 : -FI_ENOMEM;
+	if (!cq->ring)
+		return -FI_ENOMEM;
+	cq->stats = util_stats_get(COPYRPC_STATS_QUEUES);
+	if (cq->stats)
+		util_stats_begin(cq->stats);
+	return 0;
+}
+
+void core_cq_show(struct core_cq *cq)
+{
+	if (!cq->stats)
+		return;
+	cq->stats->unread = cq->tail - cq->head;
+	cq->stats->room = cq->mask + 1;
+	cq->stats->completions = cq->tail;
 }
 
 void core_cq_fini(struct core_cq *cq)
 {
+	core_cq_show(cq);
+	util_stats_end(cq->stats);
+	cq->stats = NULL;
 	for (; cq->ring && cq->head != cq->tail; cq->head++)
 		free(cq->ring[cq->head & cq->mask].err);
 	free(cq->ring);
@@ -141,6 +159,8 @@ void core_cq_write_err(struct core_cq *cq, const struct fi_cq_err_entry *err, fi
 	cqe->src = src;
 	cqe->err = dup;
 	cq->failed_cnt++;
+	if (cq->stats)
+		cq->stats->failed++;
 	if (cq->notify)
 		cq->notify(cq);
 }

@@ -11,6 +11,7 @@
 #ifndef CORE_CORE_CQ_H
 #define CORE_CORE_CQ_H
 
+#include <copyrpc/stats.h>
 #include <rdma/fi_eq.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,11 +45,15 @@ struct core_cq {
 	 * set, `full` is `tail`, so that each write takes the cold path.
 	 */
 	void (*notify)(struct core_cq *cq);
+	struct copyrpc_stats_queue *stats; /* row in the statistics page, or NULL */
 };
 
 /** Opens the queue. `size_hint` as in fi_cq_attr.size, 0: default. Returns 0 or -FI_ENOMEM. */
 int core_cq_init(struct core_cq *cq, size_t size_hint);
 void core_cq_fini(struct core_cq *cq);
+
+/** Writes what follows from the state of the queue to its row in the statistics page. */
+void core_cq_show(struct core_cq *cq);
 
 /**
  * Returns the slot of the next completion and advances tail, or NULL after an overrun. Grows the

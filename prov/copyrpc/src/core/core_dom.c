@@ -184,6 +184,15 @@ static bool core_dom_waits(const struct core_dom *dom)
 	return false;
 }
 
+/** Shows the state in which a thread sleeps: no look follows while nothing happens. */
+static void core_dom_show(struct core_dom *dom)
+{
+	const struct util_list *it;
+
+	for (it = dom->eps.next; it != &dom->eps; it = it->next)
+		core_ep_show(UTIL_CONTAINER_OF(it, struct core_ep, dom_link));
+}
+
 int core_dom_arm(struct core_dom *dom)
 {
 	struct core_dom *member = dom;
@@ -192,6 +201,7 @@ int core_dom_arm(struct core_dom *dom)
 	do {
 		__atomic_store_n(&member->progress->waits, core_dom_waits(member),
 				 __ATOMIC_RELAXED);
+		core_dom_show(member);
 		ret = core_dom_is_busy(member) ? -FI_EAGAIN
 					       : member->progress_ops->arm(member->progress);
 		member = member->merged_next;

@@ -104,9 +104,19 @@ static void core_ep_close_chans(struct core_ep *ep)
 		core_ep_close_stopped(UTIL_CONTAINER_OF(first, struct core_chan, stopped_link));
 }
 
+void core_ep_show(struct core_ep *ep)
+{
+	CORE_MODULES_CALL(ep_show, ep);
+	if (ep->tx.cq)
+		core_cq_show(ep->tx.cq);
+	if (ep->rx.cq && ep->rx.cq != ep->tx.cq)
+		core_cq_show(ep->rx.cq);
+}
+
 void core_ep_close(struct core_ep *ep)
 {
 	CORE_MODULES_CALL(ep_stop, ep);
+	core_ep_show(ep);
 	/* No completion is written from here on. */
 	ep->tx = (struct core_comp){ 0 };
 	ep->rx = (struct core_comp){ 0 };

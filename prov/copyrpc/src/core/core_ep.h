@@ -107,6 +107,7 @@ struct core_ep {
 	uint64_t unwatched_ns;     /* sum of times in which looks failed to come */
 	struct core_ep *srx;       /* shared receive context, or NULL (core_srx.h) */
 	struct core_ep *rx_owner;  /* of a context: the endpoint with the `rx` in use, or NULL */
+	const struct core_ep *shown_by; /* of a context: the endpoint whose row has its lengths */
 	struct copyrpc_stats_endpoint *stats; /* never NULL; set by the engine if it counts */
 	struct copyrpc_stats_endpoint unread; /* row of an endpoint without one in the page */
 };
@@ -130,6 +131,13 @@ bool core_ep_is_busy(const struct core_ep *ep);
 void core_ep_close(struct core_ep *ep);
 /** Closes a stopped channel, whose retained memory is no longer in use. */
 void core_ep_close_stopped(struct core_chan *chan);
+
+/**
+ * Writes what follows from the state of an endpoint and its queues to the statistics page: lengths
+ * and levels, which are not counted where they change. Called at each look (core/watch), before a
+ * thread sleeps, and at the end.
+ */
+void core_ep_show(struct core_ep *ep);
 
 void core_ep_addr(const struct core_ep *ep, struct sockaddr_storage *addr);
 

@@ -22,6 +22,8 @@ struct core_module {
 	void (*ep_stop)(struct core_ep *ep);
 	/* Last part of a close, without peers and channels; or undoes ep_open. */
 	void (*ep_close)(struct core_ep *ep);
+	/* Writes the lengths of the module's queues to the endpoint's row of statistics. */
+	void (*ep_show)(struct core_ep *ep);
 	/* Cancels posted receives. */
 	void (*ep_flush)(struct core_ep *ep);
 	/* Messages of an unknown number may be lost, though their sender is alive. */

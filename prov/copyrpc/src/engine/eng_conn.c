@@ -98,6 +98,7 @@ static void eng_conn_stop(struct eng_conn *conn)
 		return;
 	conn->stopped = true;
 	eng_stats_conn_closing(conn);
+	conn->chan.identity = NULL;
 	cm_conn_put(conn->cm);
 	eng_event_forget(conn->eep, conn);
 	util_list_remove(&conn->fail_link);

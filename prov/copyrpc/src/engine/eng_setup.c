@@ -8,6 +8,8 @@
 
 #include "engine/eng_conn.h"
 #include "engine/eng_event.h"
+#include "util/clock.h"
+#include "util/event.h"
 #include "util/log.h"
 
 /** Opens the transport's per-endpoint state when it is first needed. */
@@ -101,6 +103,7 @@ static void eng_setup_tick(void *ctx)
 
 	if (eep->engine->up->on_watch)
 		eng_event_push_watch(eep);
+	util_event_save_counters(UTIL_NS_PER_S);
 }
 
 static void eng_setup_failed(void *ctx, const struct sockaddr *addr, int err, const char *why)

@@ -8,6 +8,7 @@
 #include "engine/eng_conn.h"
 #include "engine/eng_engine.h"
 #include "util/event.h"
+#include "util/job.h"
 #include "util/probe.h"
 #include "util/stats.h"
 
@@ -104,6 +105,18 @@ static const char *eng_stats_name(const struct eng_conn *conn)
 	return ops->conn_name ? ops->conn_name(conn) : ops->name;
 }
 
+/** Writes the identity of the peer: the kernel's word for its number goes before its own. */
+static void eng_stats_set_identity(const struct eng_conn *conn, struct copyrpc_stats_peer *row)
+{
+	const struct util_job_name *identity = conn->chan.identity;
+
+	row->pid = conn->chan.pid;
+	row->rank = identity ? identity->rank : -1;
+	util_stats_set_text(row->host, sizeof(row->host), identity ? identity->host : "");
+	if (!row->pid && identity)
+		row->pid = identity->pid;
+}
+
 void eng_stats_conn_up(struct eng_conn *conn)
 {
 	uint32_t endpoint = util_stats_index(COPYRPC_STATS_ENDPOINTS, conn->ep->stats);
@@ -115,6 +128,7 @@ void eng_stats_conn_up(struct eng_conn *conn)
 	util_stats_set_addr(&at, (struct sockaddr *)&addr);
 	conn->ep->stats->connects++;
 	conn->chan.pid = cm_conn_pid(conn->cm);
+	conn->chan.identity = cm_conn_identity(conn->cm);
 	row = util_stats_get_peer(endpoint, &at);
 	eng_stats_record_up(conn, (struct sockaddr *)&addr, row ? row->path : 0);
 	if (!row) {
@@ -122,7 +136,7 @@ void eng_stats_conn_up(struct eng_conn *conn)
 		return;
 	}
 	row->path = conn->transport->ops->path;
-	row->pid = conn->chan.pid;
+	eng_stats_set_identity(conn, row);
 	util_stats_set_text(row->device, sizeof(row->device), eng_stats_name(conn));
 	util_stats_begin(row);
 	conn->chan.stats = row;
@@ -130,8 +144,10 @@ void eng_stats_conn_up(struct eng_conn *conn)
 
 void eng_stats_conn_end(struct eng_conn *conn)
 {
-	if (conn->chan.stats && conn->chan.stats != conn->engine->rest)
+	if (conn->chan.stats && conn->chan.stats != conn->engine->rest) {
+		core_chan_show(&conn->chan);
 		util_stats_end(conn->chan.stats);
+	}
 	conn->chan.stats = &conn->engine->unread;
 }
 

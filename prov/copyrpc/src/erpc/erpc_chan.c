@@ -31,6 +31,19 @@ static bool erpc_chan_is_busy(struct core_chan *chan)
 	return erpc_session_is_busy(erpc_session_of(chan));
 }
 
+/** Shows the round trips of a connection that has a row of its own. */
+static void erpc_chan_show(struct core_chan *chan)
+{
+	uint64_t rtt_ns = erpc_session_of(chan)->time.rto.srtt_ns;
+	struct copyrpc_stats_peer *stats = chan->stats;
+
+	if (!stats->addr.family || !rtt_ns)
+		return;
+	stats->rtt_ns = rtt_ns;
+	if (!stats->rtt_best_ns || rtt_ns < stats->rtt_best_ns)
+		stats->rtt_best_ns = rtt_ns;
+}
+
 static void erpc_chan_stop(struct core_chan *chan)
 {
 	erpc_chan_flush(chan);
@@ -51,8 +64,8 @@ static void erpc_chan_close(struct core_chan *chan)
 		.reply_release = erpc_reply_release, .retain = erpc_retain,                        \
 		.await = erpc_chan_await, .flush = erpc_chan_flush, .get = erpc_get,               \
 		.expose = erpc_expose, .unexpose = erpc_unexpose, .release = erpc_release,         \
-		.is_busy = erpc_chan_is_busy, .drain = (drain_op), .stop = (stop_op),              \
-		.close = (close_op),                                                               \
+		.show = erpc_chan_show, .is_busy = erpc_chan_is_busy, .drain = (drain_op),         \
+		.stop = (stop_op), .close = (close_op),                                            \
 	}
 
 const struct core_chan_ops erpc_chan_ops = ERPC_CHAN_OPS(NULL, erpc_chan_stop, erpc_chan_close);

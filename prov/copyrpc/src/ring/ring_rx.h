@@ -212,7 +212,7 @@ UTIL_INLINE const char *ring_rx_short(const struct dev_link_ops *dev, struct rin
 	rx->producer += delta;
 	util_stats_arrived(conn->eng.chan.stats, 0, delta);
 	why = ring_rx_messages(conn, rx->base + off + WIRE_META_LEN, rx->base + off + delta, &left);
-	conn->eng.chan.stats->rx_messages += -left;
+	conn->eng.chan.stats->rx_messages += (uint32_t)-left;
 	return why;
 }
 

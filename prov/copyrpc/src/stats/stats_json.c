@@ -17,6 +17,8 @@ struct stats_member {
 	}
 #define STATS_PEER(field)       STATS_MEMBER(copyrpc_stats_peer, field)
 #define STATS_ENDPOINT(field)   STATS_MEMBER(copyrpc_stats_endpoint, field)
+#define STATS_QUEUE(field)      STATS_MEMBER(copyrpc_stats_queue, field)
+#define STATS_PROCESS(field)    STATS_MEMBER(copyrpc_stats_process, field)
 #define STATS_PACKETS(field)    STATS_MEMBER(copyrpc_stats_packets, field)
 #define STATS_HANDSHAKES(field) STATS_MEMBER(copyrpc_stats_handshakes, field)
 
@@ -30,12 +32,33 @@ static const struct stats_member stats_peer_members[] = {
 };
 
 static const struct stats_member stats_endpoint_members[] = {
-	STATS_ENDPOINT(unexpected_now), STATS_ENDPOINT(waited_connection),
-	STATS_ENDPOINT(waited_peer),    STATS_ENDPOINT(unexpected),
-	STATS_ENDPOINT(connects),       STATS_ENDPOINT(closed),
-	STATS_ENDPOINT(died),           STATS_ENDPOINT(silent),
-	STATS_ENDPOINT(refused),        STATS_ENDPOINT(unreachable),
+	STATS_ENDPOINT(unexpected_now),
+	STATS_ENDPOINT(waited_connection),
+	STATS_ENDPOINT(waited_peer),
+	STATS_ENDPOINT(unexpected),
+	STATS_ENDPOINT(connects),
+	STATS_ENDPOINT(closed),
+	STATS_ENDPOINT(died),
+	STATS_ENDPOINT(silent),
+	STATS_ENDPOINT(refused),
+	STATS_ENDPOINT(unreachable),
 	STATS_ENDPOINT(broken),
+	STATS_ENDPOINT(posted_now),
+	STATS_ENDPOINT(posted_most),
+	STATS_ENDPOINT(unexpected_queue),
+	STATS_ENDPOINT(unexpected_queue_most),
+};
+
+static const struct stats_member stats_queue_members[] = {
+	STATS_QUEUE(completions),
+	STATS_QUEUE(failed),
+	STATS_QUEUE(unread),
+};
+
+static const struct stats_member stats_process_members[] = {
+	STATS_PROCESS(registrations), STATS_PROCESS(registration_errors),
+	STATS_PROCESS(registered),    STATS_PROCESS(pinned),
+	STATS_PROCESS(slots),         STATS_PROCESS(pools),
 };
 
 static const struct stats_member stats_packets_members[] = {
@@ -142,9 +165,22 @@ static void stats_json_peer(FILE *out, const struct stats_view *view,
 		stats_state_name(row->row.state));
 	fprintf(out, ",\"path\":\"%s\",\"device\":\"%s\",\"error\":%d,", stats_path_name(row->path),
 		row->device, (int)row->error);
+	fprintf(out, "\"pid\":%d,\"rank\":%d,\"host\":\"%s\",", (int)row->pid, (int)row->rank,
+		row->host);
+	fprintf(out, "\"rtt_ns\":%" PRIu64 ",\"rtt_best_ns\":%" PRIu64 ",", row->rtt_ns,
+		row->rtt_best_ns);
 	if (better)
 		fprintf(out, "\"better_path\":\"%s\",\"why_not\":\"%s\",", better, why);
 	stats_json_counters(out, row);
+	fprintf(out, "}");
+}
+
+static void stats_json_queue(FILE *out, const struct copyrpc_stats_queue *row)
+{
+	fprintf(out, "{\"state\":\"%s\",\"room\":%" PRIu64, stats_state_name(row->row.state),
+		row->room);
+	stats_json_members(out, ",", row, stats_queue_members,
+			   sizeof(stats_queue_members) / sizeof(stats_queue_members[0]));
 	fprintf(out, "}");
 }
 
@@ -152,10 +188,13 @@ static void stats_json_total(FILE *out, const struct stats_view *view)
 {
 	struct copyrpc_stats_peer sum = stats_view_sum_peers(view);
 	struct copyrpc_stats_endpoint eps = stats_view_sum_endpoints(view);
+	struct copyrpc_stats_queue queues = stats_view_sum_queues(view);
 
 	fprintf(out, "\"total\":{");
 	stats_json_counters(out, &sum);
 	stats_json_endpoint_counters(out, &eps);
+	stats_json_object(out, "queues", &queues, stats_queue_members,
+			  sizeof(stats_queue_members) / sizeof(stats_queue_members[0]));
 	fprintf(out, "}");
 }
 
@@ -176,6 +215,8 @@ static void stats_json_table(FILE *out, const struct stats_view *view,
 			stats_json_transport(out, row);
 		else if (table == COPYRPC_STATS_ENDPOINTS)
 			stats_json_endpoint(out, row);
+		else if (table == COPYRPC_STATS_QUEUES)
+			stats_json_queue(out, row);
 		else
 			stats_json_peer(out, view, row);
 	}
@@ -193,8 +234,9 @@ static void stats_json_waits(FILE *out, const struct stats_view *view)
 		if (!wait)
 			continue;
 		stats_addr_text(&wait->peer, addr);
-		fprintf(out, "%s{\"address\":\"%s\",\"pid\":%d,\"for\":\"%s\"", sep, addr,
-			(int)wait->pid, util_event_cause(wait->cause));
+		fprintf(out, "%s{\"address\":\"%s\",\"pid\":%d,\"rank\":%d,\"host\":\"%s\"", sep,
+			addr, (int)wait->pid, (int)wait->rank, wait->host);
+		fprintf(out, ",\"for\":\"%s\"", util_event_cause(wait->cause));
 		fprintf(out, ",\"since_ns\":%" PRIu64 ",\"arrived_ns\":%" PRIu64 "}",
 			wait->since_ns, wait->arrived_ns);
 		sep = ",";
@@ -212,10 +254,14 @@ void stats_print_json(FILE *out, const struct stats_view *view)
 		page->host, (int)page->pid, (int)page->rank);
 	fprintf(out, ",\"start_ns\":%" PRIu64 ",", page->start_ns);
 	stats_json_total(out, view);
+	stats_json_object(out, "process", stats_view_process(view), stats_process_members,
+			  sizeof(stats_process_members) / sizeof(stats_process_members[0]));
 	fprintf(out, ",\"transports\":[");
 	stats_json_table(out, view, COPYRPC_STATS_TRANSPORTS);
 	fprintf(out, "],\"endpoints\":[");
 	stats_json_table(out, view, COPYRPC_STATS_ENDPOINTS);
+	fprintf(out, "],\"queues\":[");
+	stats_json_table(out, view, COPYRPC_STATS_QUEUES);
 	fprintf(out, "],\"peers\":[");
 	stats_json_table(out, view, COPYRPC_STATS_PEERS);
 	fprintf(out, "],\"events\":");

@@ -15,6 +15,7 @@
 
 #include "stats/stats_print.h"
 #include "util/event.h"
+#include "util/held.h"
 #include "util/job.h"
 #include "util/log.h"
 #include "util/param.h"
@@ -186,9 +187,12 @@ static void stats_report_now(void)
 {
 	char name[PATH_MAX];
 	size_t len;
-	char *text = stats_report_text(&len);
+	char *text;
 	int err;
 
+	util_held_refresh();
+	util_event_save_counters(0);
+	text = stats_report_text(&len);
 	if (!text)
 		return;
 	if (!strcmp(util_params.stats, "stderr")) {

@@ -2,6 +2,7 @@
 /* Summary of a page for people: see stats_print.h. Leaves out lines whose numbers are all zero. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "stats/stats_print.h"
 
@@ -131,7 +132,11 @@ static void stats_text_waits(FILE *out, const struct copyrpc_stats_peer *sum,
 		   { "violations", eps->packets.rx_bad }, { "too late", eps->packets.rx_stale },
 		   { "repeated", eps->packets.rx_repeats }, { "too early", eps->packets.rx_early },
 		   { "no memory", eps->packets.rx_no_memory });
+	STATS_LINE(out, "receives posted", { "now", eps->posted_now },
+		   { "at most", eps->posted_most });
 	STATS_LINE(out, "unexpected messages", { "in all", eps->unexpected },
+		   { "queued now", eps->unexpected_queue },
+		   { "at most", eps->unexpected_queue_most },
 		   { "bytes held now", eps->unexpected_now });
 	STATS_LINE(
 		out, "handshakes refused", { "another job key", eps->handshakes.rx_bad_mac },
@@ -147,6 +152,33 @@ static void stats_text_waits(FILE *out, const struct copyrpc_stats_peer *sum,
 		   { "no path", eps->unreachable }, { "broken", eps->broken });
 }
 
+static void stats_text_queues(FILE *out, const struct stats_view *view)
+{
+	struct copyrpc_stats_queue sum = stats_view_sum_queues(view);
+
+	STATS_LINE(out, "completions", { "written", sum.completions },
+		   { "of these with an error", sum.failed }, { "not read yet", sum.unread });
+}
+
+/** Writes what the process holds. */
+static void stats_text_process(FILE *out, const struct stats_view *view)
+{
+	const struct copyrpc_stats_process *process = stats_view_process(view);
+	char bytes[16];
+
+	if (process->registrations || process->registration_errors)
+		fprintf(out,
+			"  registered with RDMA devices: %" PRIu64 " ranges, %s now; %" PRIu64
+			" in all, %" PRIu64 " refused\n",
+			process->registered, stats_bytes(process->pinned, bytes),
+			process->registrations, process->registration_errors);
+	if (process->slots)
+		fprintf(out, "  buffers for packets: %s\n", stats_bytes(process->slots, bytes));
+	if (process->pools)
+		fprintf(out, "  pools of requests and messages: %s\n",
+			stats_bytes(process->pools, bytes));
+}
+
 static void stats_text_transports(FILE *out, const struct stats_view *view)
 {
 	char bytes[16];
@@ -156,8 +188,8 @@ static void stats_text_transports(FILE *out, const struct stats_view *view)
 			stats_view_row(view, COPYRPC_STATS_TRANSPORTS, i);
 
 		if (row && row->error)
-			fprintf(out, "  path %s: %s is not used: error %d\n",
-				stats_path_name(row->path), row->name, (int)row->error);
+			fprintf(out, "  path %s: %s is not used: %s\n", stats_path_name(row->path),
+				row->name, strerror(row->error));
 		else if (row && row->memory)
 			fprintf(out, "  path %s: %s has %s of receive and send memory\n",
 				stats_path_name(row->path), row->name,
@@ -180,6 +212,28 @@ static int stats_heavier(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
+/** Writes the identity of the peer and its round trips, on a line if either is known. */
+static void stats_text_identity(FILE *out, const struct copyrpc_stats_peer *peer)
+{
+	const char *sep = "    ";
+
+	if (peer->rank >= 0)
+		fprintf(out, "%srank %d, ", sep, (int)peer->rank);
+	else if (peer->pid)
+		fprintf(out, "%s", sep);
+	if (peer->pid) {
+		fprintf(out, "pid %d%s%s", (int)peer->pid, *peer->host ? " on " : "", peer->host);
+		sep = "; ";
+	}
+	if (peer->rtt_ns) {
+		fprintf(out, "%sround trip %.1f us, shortest %.1f us", sep,
+			(double)peer->rtt_ns / 1e3, (double)peer->rtt_best_ns / 1e3);
+		sep = "; ";
+	}
+	if (*sep == ';')
+		fprintf(out, "\n");
+}
+
 static void stats_text_peer(FILE *out, const struct stats_view *view,
 			    const struct copyrpc_stats_peer *peer)
 {
@@ -192,6 +246,7 @@ static void stats_text_peer(FILE *out, const struct stats_view *view,
 		peer->row.state == COPYRPC_STATS_LIVE ? "" : ", ended", stats_tx_messages(peer),
 		stats_bytes(peer->tx_bytes, sent), peer->rx_messages,
 		stats_bytes(peer->rx_bytes, received));
+	stats_text_identity(out, peer);
 	if (better)
 		fprintf(out, "    not %s: %s\n", better, why);
 }
@@ -224,6 +279,8 @@ void stats_print_text(FILE *out, const struct stats_view *view)
 	stats_text_sums(out, &sum);
 	stats_text_sizes(out, &sum);
 	stats_text_waits(out, &sum, &eps);
+	stats_text_queues(out, view);
 	stats_text_transports(out, view);
+	stats_text_process(out, view);
 	stats_text_peers(out, view);
 }

@@ -19,6 +19,8 @@ static const uint32_t stats_row_len[COPYRPC_STATS_TABLES] = {
 	[COPYRPC_STATS_EVENTS] = sizeof(struct copyrpc_stats_event),
 	[COPYRPC_STATS_STALLS] = sizeof(struct copyrpc_stats_event),
 	[COPYRPC_STATS_WAITS] = sizeof(struct copyrpc_stats_wait),
+	[COPYRPC_STATS_QUEUES] = sizeof(struct copyrpc_stats_queue),
+	[COPYRPC_STATS_PROCESS] = sizeof(struct copyrpc_stats_process),
 };
 
 /* ---- checks ---- */
@@ -67,8 +69,17 @@ static void stats_clean_rows(struct stats_view *view)
 		struct copyrpc_stats_peer *row =
 			(void *)(uintptr_t)stats_view_row(view, COPYRPC_STATS_PEERS, i);
 
+		if (!row)
+			continue;
+		stats_clean(row->device, sizeof(row->device));
+		stats_clean(row->host, sizeof(row->host));
+	}
+	for (uint32_t i = 0; i < stats_view_rows(view, COPYRPC_STATS_WAITS); i++) {
+		struct copyrpc_stats_wait *row =
+			(void *)(uintptr_t)stats_view_row(view, COPYRPC_STATS_WAITS, i);
+
 		if (row)
-			stats_clean(row->device, sizeof(row->device));
+			stats_clean(row->host, sizeof(row->host));
 	}
 }
 
@@ -196,6 +207,21 @@ struct copyrpc_stats_peer stats_view_sum_peers(const struct stats_view *view)
 	return sum;
 }
 
+/** Adds the levels of an endpoint: those of now if it is open, and the highest of all. */
+static void stats_add_levels(struct copyrpc_stats_endpoint *sum,
+			     const struct copyrpc_stats_endpoint *row)
+{
+	if (row->row.state == COPYRPC_STATS_LIVE) {
+		sum->unexpected_now += row->unexpected_now;
+		sum->posted_now += row->posted_now;
+		sum->unexpected_queue += row->unexpected_queue;
+	}
+	if (row->posted_most > sum->posted_most)
+		sum->posted_most = row->posted_most;
+	if (row->unexpected_queue_most > sum->unexpected_queue_most)
+		sum->unexpected_queue_most = row->unexpected_queue_most;
+}
+
 struct copyrpc_stats_endpoint stats_view_sum_endpoints(const struct stats_view *view)
 {
 	struct copyrpc_stats_endpoint sum = { .row.state = COPYRPC_STATS_FREE };
@@ -208,10 +234,35 @@ struct copyrpc_stats_endpoint stats_view_sum_endpoints(const struct stats_view *
 			continue;
 		stats_add(&sum, row, offsetof(struct copyrpc_stats_endpoint, waited_connection),
 			  sizeof(sum));
-		if (row->row.state == COPYRPC_STATS_LIVE)
-			sum.unexpected_now += row->unexpected_now;
+		stats_add_levels(&sum, row);
 	}
 	return sum;
+}
+
+struct copyrpc_stats_queue stats_view_sum_queues(const struct stats_view *view)
+{
+	struct copyrpc_stats_queue sum = { .row.state = COPYRPC_STATS_FREE };
+
+	for (uint32_t i = 0; i < stats_view_rows(view, COPYRPC_STATS_QUEUES); i++) {
+		const struct copyrpc_stats_queue *row =
+			stats_view_row(view, COPYRPC_STATS_QUEUES, i);
+
+		if (!row)
+			continue;
+		sum.completions += row->completions;
+		sum.failed += row->failed;
+		if (row->row.state == COPYRPC_STATS_LIVE)
+			sum.unread += row->unread;
+	}
+	return sum;
+}
+
+const struct copyrpc_stats_process *stats_view_process(const struct stats_view *view)
+{
+	static const struct copyrpc_stats_process none;
+	const void *row = stats_view_row(view, COPYRPC_STATS_PROCESS, 1);
+
+	return row ? row : &none;
 }
 
 /* ---- events ---- */
@@ -283,6 +334,24 @@ void stats_addr_text(const struct copyrpc_stats_addr *addr, char text[STATS_ADDR
 		snprintf(text, STATS_ADDR_LEN, "[%s]:%u", host, addr->port);
 	else
 		snprintf(text, STATS_ADDR_LEN, "?");
+}
+
+char *stats_peer_name(const struct copyrpc_stats_addr *addr, int32_t rank, int32_t pid,
+		      const char *host, char text[STATS_NAME_LEN])
+{
+	char at[STATS_ADDR_LEN];
+
+	stats_addr_text(addr, at);
+	if (rank >= 0)
+		snprintf(text, STATS_NAME_LEN, "rank %d (%s, pid %d) at %s", (int)rank, host,
+			 (int)pid, at);
+	else if (*host)
+		snprintf(text, STATS_NAME_LEN, "pid %d on %s at %s", (int)pid, host, at);
+	else if (pid)
+		snprintf(text, STATS_NAME_LEN, "pid %d at %s", (int)pid, at);
+	else
+		snprintf(text, STATS_NAME_LEN, "%s", at);
+	return text;
 }
 
 const char *stats_path_name(uint32_t path)

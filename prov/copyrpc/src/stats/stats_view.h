@@ -24,7 +24,7 @@ struct stats_view {
 
 /**
  * Copies the page at `src`, of which `len` bytes can be read. Returns 0, -EINVAL if it is not a
- * page of version 1, or -ENOMEM.
+ * page of version 2, or -ENOMEM.
  */
 int stats_view_copy(struct stats_view *view, const void *src, size_t len);
 void stats_view_free(struct stats_view *view);
@@ -61,10 +61,24 @@ static inline uint64_t stats_tx_batches(const struct copyrpc_stats_peer *peer, u
 }
 
 /**
- * Return the sum of all connections, past ones too, and of all endpoints. Only counters are set.
+ * Return the sum of all connections, past ones too, and of all endpoints and queues. Only counters
+ * are set, and levels of endpoints and queues: sums of those that are open, and the highest ones.
  */
 struct copyrpc_stats_peer stats_view_sum_peers(const struct stats_view *view);
 struct copyrpc_stats_endpoint stats_view_sum_endpoints(const struct stats_view *view);
+struct copyrpc_stats_queue stats_view_sum_queues(const struct stats_view *view);
+/** Returns what the process holds; zeros if it is not stated. */
+const struct copyrpc_stats_process *stats_view_process(const struct stats_view *view);
+
+/** Length of a text for a peer. */
+#define STATS_NAME_LEN 160u
+
+/**
+ * Writes the identity of a peer, as far as it stated one: "rank 17 (node7, pid 4711) at
+ * 10.0.0.7:4242". Returns `text`.
+ */
+char *stats_peer_name(const struct copyrpc_stats_addr *addr, int32_t rank, int32_t pid,
+		      const char *host, char text[STATS_NAME_LEN]);
 
 /** Length of a text for an address. */
 #define STATS_ADDR_LEN 64u

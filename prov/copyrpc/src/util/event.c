@@ -2,6 +2,7 @@
 /* Implements event.h. */
 #include "util/event.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -195,6 +196,59 @@ int util_event_to_file(int fd)
 	for (size_t i = 0; i < UTIL_EVENT_RINGS; i++)
 		util_event_save_rows(page, &util_event_rings[i]);
 	return 0;
+}
+
+/* ---- counters in the file ---- */
+
+static bool util_event_is_ring(uint32_t table)
+{
+	return table == COPYRPC_STATS_EVENTS || table == COPYRPC_STATS_STALLS;
+}
+
+static_assert(sizeof(struct copyrpc_stats_peer) >= sizeof(struct copyrpc_stats_endpoint) &&
+		      sizeof(struct copyrpc_stats_peer) >= sizeof(struct copyrpc_stats_wait),
+	      "util_event_save_row");
+
+/** Copies a row that others write, each word with one load, and writes it. */
+static void util_event_save_row(int fd, const char *row, size_t len, size_t offset)
+{
+	util_event_word copy[sizeof(struct copyrpc_stats_peer) / 8];
+
+	for (size_t i = 0; i < len / 8; i++)
+		copy[i] = __atomic_load_n(&((const util_event_word *)(const void *)row)[i],
+					  __ATOMIC_RELAXED);
+	util_event_save(fd, copy, len, offset);
+}
+
+/** Writes the rows of a table that were ever in use. */
+static void util_event_save_table(int fd, const struct copyrpc_stats_page *page, uint32_t table)
+{
+	const struct copyrpc_stats_table *t = &page->tables[table];
+
+	for (uint32_t i = 0; i < t->rows; i++) {
+		size_t offset = t->offset + (size_t)i * t->row_len;
+		const struct copyrpc_stats_row *row = (const void *)((const char *)page + offset);
+
+		if (util_stats_is_used(table, i))
+			util_event_save_row(fd, (const char *)row, t->row_len, offset);
+	}
+}
+
+void util_event_save_counters(uint64_t period_ns)
+{
+	static uint64_t saved_ns;
+	const struct copyrpc_stats_page *page = util_stats_page();
+	int fd = __atomic_load_n(&util_event_file.fd, __ATOMIC_ACQUIRE);
+	uint64_t now_ns = util_clock_ns(), last_ns = __atomic_load_n(&saved_ns, __ATOMIC_RELAXED);
+
+	if (!page || fd < 0 || !util_event_is_own(fd) ||
+	    (last_ns && now_ns - last_ns < period_ns) ||
+	    !__atomic_compare_exchange_n(&saved_ns, &last_ns, now_ns, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
+		return;
+	for (uint32_t table = 0; table < COPYRPC_STATS_TABLES; table++)
+		if (!util_event_is_ring(table))
+			util_event_save_table(fd, page, table);
 }
 
 uint64_t util_event_clock(void)

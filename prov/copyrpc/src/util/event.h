@@ -8,8 +8,9 @@
  * it, and stores the number last. A row that another thread is writing, a whole lap behind, is left
  * to it, and the event is dropped.
  *
- * With a file each event is also written there, so that it survives the process. The file is of the
- * format of the page. A forked child does not write the file of its parent.
+ * With a file each event is also written there, so that it survives the process, and the other
+ * tables every few seconds. The file is of the format of the page. A forked child does not write
+ * the file of its parent.
  *
  * Tested by test/unit/util/test_event.c and test/stress/stress_event.c.
  */
@@ -78,6 +79,12 @@ static inline bool util_event_read(const struct copyrpc_stats_event *row,
  * now on writes each event there, too. Takes over `fd`. Returns 0, or an errno: then it is closed.
  */
 int util_event_to_file(int fd);
+
+/**
+ * Writes the counters into the file, if there is one, unless that was done less than `period_ns`
+ * ago. Called by a thread that may wait for the disk.
+ */
+void util_event_save_counters(uint64_t period_ns);
 
 /** Forgets the file. Called in a forked child. */
 void util_event_in_child(void);

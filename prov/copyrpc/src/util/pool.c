@@ -3,7 +3,8 @@
  * Chunks of the object pool: see pool.h.
  *
  * A chunk is one 64-byte line, which links the chunks, followed by the objects. Objects enter the
- * free list in address order, so a burst of allocations walks memory forwards.
+ * free list in address order, so a burst of allocations walks memory forwards. All chunks have
+ * chunk_items objects, but for the last one before max_items.
  */
 #include "util/pool.h"
 
@@ -13,9 +14,11 @@
 #include <sys/mman.h>
 
 #include "util/bits.h"
+#include "util/held.h"
 
 struct util_pool_chunk {
 	struct util_pool_chunk *next;
+	size_t len; /* of the chunk, this line included */
 } __attribute__((aligned(UTIL_CACHE_LINE)));
 
 static_assert(sizeof(struct util_pool_chunk) == UTIL_POOL_HEAD, "pool.h");
@@ -37,6 +40,7 @@ void util_pool_fini(struct util_pool *pool)
 	while (chunk) {
 		struct util_pool_chunk *next = chunk->next;
 
+		util_held_add(UTIL_HELD_POOLS, -(int64_t)chunk->len);
 		free(chunk);
 		chunk = next;
 	}
@@ -44,6 +48,7 @@ void util_pool_fini(struct util_pool *pool)
 	pool->free = NULL;
 	pool->item_cnt = 0;
 	pool->used_cnt = 0;
+	pool->used_most = 0;
 }
 
 /* Returns the object count of the next chunk: fewer than usual close to the limit. */
@@ -70,7 +75,8 @@ static struct util_pool_chunk *util_pool_chunk_alloc(size_t len)
 	return chunk;
 }
 
-int util_pool_grow(struct util_pool *pool)
+/** Allocates the next chunk. Returns 0 or -FI_ENOMEM. */
+static int util_pool_add_chunk(struct util_pool *pool)
 {
 	size_t items = util_pool_next_items(pool);
 	struct util_pool_chunk *chunk;
@@ -82,14 +88,25 @@ int util_pool_grow(struct util_pool *pool)
 	chunk = util_pool_chunk_alloc(len);
 	if (!chunk)
 		return -FI_ENOMEM;
-	chunk->next = pool->chunks;
+	*chunk = (struct util_pool_chunk){ .next = pool->chunks, .len = len };
 	pool->chunks = chunk;
-	for (size_t i = items; i-- > 0;) {
-		struct util_pool_item *item = (void *)((char *)(chunk + 1) + i * pool->item_len);
-
-		item->next = pool->free;
-		pool->free = item;
-	}
+	pool->fresh = (char *)(chunk + 1);
 	pool->item_cnt += items;
+	util_held_add(UTIL_HELD_POOLS, (int64_t)len);
+	return 0;
+}
+
+int util_pool_grow(struct util_pool *pool)
+{
+	struct util_pool_item *item;
+	int ret = pool->used_most == pool->item_cnt ? util_pool_add_chunk(pool) : 0;
+
+	if (ret)
+		return ret;
+	item = (void *)pool->fresh;
+	pool->fresh += pool->item_len;
+	pool->used_most++;
+	item->next = pool->free;
+	pool->free = item;
 	return 0;
 }

@@ -7,6 +7,9 @@
  * 64-byte aligned and never move. Memory returns to the heap only at fini. Chunks that fill
  * huge pages but for a 32nd are on them, where the system has some. Not locked: the
  * owner's lock covers the pool.
+ *
+ * An object that was never in use enters the free list only when that is empty. So the number of
+ * objects that ever were on it is the highest number in use at a time, which costs nothing to know.
  */
 #ifndef UTIL_POOL_H
 #define UTIL_POOL_H
@@ -30,6 +33,8 @@ struct util_pool {
 	size_t max_items;   /* 0: unlimited */
 	size_t item_cnt;    /* objects allocated from the heap so far */
 	size_t used_cnt;    /* objects in use */
+	size_t used_most;   /* highest number of objects in use at a time */
+	char *fresh;        /* next object of the last chunk that was never in use */
 };
 
 /** Initialises an empty pool. Allocates nothing before the first util_pool_alloc. */
@@ -38,7 +43,10 @@ void util_pool_init(struct util_pool *pool, size_t item_len, size_t chunk_items,
 /** Frees all memory; objects still in use become invalid. */
 void util_pool_fini(struct util_pool *pool);
 
-/** Adds a chunk to the free list. Returns 0, or -FI_ENOMEM without memory or at max_items. */
+/**
+ * Puts an object that was never in use on the free list, which is empty. Returns 0, or -FI_ENOMEM
+ * without memory or at max_items.
+ */
 int util_pool_grow(struct util_pool *pool);
 
 /** Returns the object that the next alloc returns, or NULL if the free list is empty. */

@@ -14,6 +14,7 @@
 
 #include "util/clock.h"
 #include "util/event.h"
+#include "util/held.h"
 #include "util/job.h"
 #include "util/log.h"
 #include "util/memfd.h"
@@ -50,6 +51,10 @@ static const struct {
 				   sizeof(struct copyrpc_stats_event) },
 	[COPYRPC_STATS_WAITS] = { sizeof(struct copyrpc_stats_wait), UTIL_STATS_WAITS,
 				  sizeof(struct copyrpc_stats_wait) },
+	[COPYRPC_STATS_QUEUES] = { sizeof(struct copyrpc_stats_queue), UTIL_STATS_QUEUES,
+				   offsetof(struct copyrpc_stats_queue, completions) },
+	[COPYRPC_STATS_PROCESS] = { sizeof(struct copyrpc_stats_process), UTIL_STATS_PROCESS,
+				    sizeof(struct copyrpc_stats_process) },
 };
 
 /** Use of a row. Beside the page: a search must not touch the memory of rows never used. */
@@ -231,6 +236,14 @@ static void util_stats_set_clock(struct copyrpc_stats_page *page)
 	events->clock_ns = stalls->clock_ns = util_clock_ns();
 }
 
+/** Takes the row of the process. */
+static void util_stats_open_process(struct copyrpc_stats_page *page)
+{
+	util_stats.rows[COPYRPC_STATS_PROCESS][1].taken = true;
+	util_held_show(page);
+	util_stats_begin(util_held_row(page));
+}
+
 /** Makes the page unless there is one. Locked. Returns false without memory. */
 static bool util_stats_ensure(void)
 {
@@ -251,6 +264,7 @@ static bool util_stats_ensure(void)
 	util_stats_set_names(page);
 	util_stats_set_tables(page);
 	util_stats_set_clock(page);
+	util_stats_open_process(page);
 	__atomic_store_n(&page->magic, COPYRPC_STATS_MAGIC, __ATOMIC_RELEASE);
 	__atomic_store_n(&util_stats.page, page, __ATOMIC_RELEASE);
 	return true;
@@ -417,6 +431,17 @@ void util_stats_end(void *row)
 		util_stats.rows[table][index].ended = true;
 	}
 	util_stats_unlock();
+}
+
+bool util_stats_is_used(enum copyrpc_stats_table_id table, uint32_t i)
+{
+	const struct util_stats_use *use = &util_stats.rows[table][i];
+	bool used;
+
+	util_stats_lock();
+	used = use->taken || use->ended;
+	util_stats_unlock();
+	return used;
 }
 
 uint32_t util_stats_index(enum copyrpc_stats_table_id table, const void *row)

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
+#include "util/bits.h"
 #include "util/probe.h"
 
 /** Rows of the tables, row 0 included. */
@@ -33,6 +34,8 @@
 #define UTIL_STATS_EVENTS     (1u + 1024u)
 #define UTIL_STATS_STALLS     (1u + 256u)
 #define UTIL_STATS_WAITS      65u
+#define UTIL_STATS_QUEUES     65u
+#define UTIL_STATS_PROCESS    2u
 
 /**
  * Returns a row for a new object, zeroed except `row`, or NULL if all are live. It becomes visible
@@ -52,6 +55,9 @@ void util_stats_end(void *row);
 /** Returns the number of a row in its table. */
 uint32_t util_stats_index(enum copyrpc_stats_table_id table, const void *row);
 
+/** Returns true if row `i` of a table belongs to an object, or did. */
+bool util_stats_is_used(enum copyrpc_stats_table_id table, uint32_t i);
+
 /** Converts an address. One of another family is unknown. */
 void util_stats_set_addr(struct copyrpc_stats_addr *to, const struct sockaddr *from);
 
@@ -59,17 +65,22 @@ void util_stats_set_addr(struct copyrpc_stats_addr *to, const struct sockaddr *f
 void util_stats_set_text(char *to, size_t size, const char *from);
 
 /** Counts a batch of `messages` messages, at least one, and `bytes` bytes that leaves. */
-static inline void util_stats_batch(struct copyrpc_stats_peer *peer, uint32_t messages,
-				    uint32_t bytes)
+UTIL_INLINE void util_stats_batch(struct copyrpc_stats_peer *peer, uint32_t messages,
+				  uint32_t bytes)
 {
 	UTIL_PROBE3(batch, peer, messages, bytes);
+	if (messages == 1) {
+		peer->tx_singles++;
+		peer->tx_bytes += bytes;
+		return;
+	}
 	peer->tx_batches[31u ^ (unsigned)__builtin_clz(messages)]++;
 	peer->tx_messages += messages;
 	peer->tx_bytes += bytes;
 }
 
 /** Counts a message that leaves in one step, as a batch of its own. */
-static inline void util_stats_single(struct copyrpc_stats_peer *peer, uint64_t bytes)
+UTIL_INLINE void util_stats_single(struct copyrpc_stats_peer *peer, uint64_t bytes)
 {
 	UTIL_PROBE3(batch, peer, 1, bytes);
 	peer->tx_singles++;
@@ -77,15 +88,15 @@ static inline void util_stats_single(struct copyrpc_stats_peer *peer, uint64_t b
 }
 
 /** Counts a batch without messages. */
-static inline void util_stats_credit(struct copyrpc_stats_peer *peer, uint64_t bytes)
+UTIL_INLINE void util_stats_credit(struct copyrpc_stats_peer *peer, uint64_t bytes)
 {
 	peer->tx_credits++;
 	peer->tx_bytes += bytes;
 }
 
 /** Counts the messages and bytes of a batch that arrived. */
-static inline void util_stats_arrived(struct copyrpc_stats_peer *peer, uint64_t messages,
-				      uint64_t bytes)
+UTIL_INLINE void util_stats_arrived(struct copyrpc_stats_peer *peer, uint64_t messages,
+				    uint64_t bytes)
 {
 	UTIL_PROBE3(arrival, peer, messages, bytes);
 	peer->rx_messages += messages;

@@ -22,7 +22,8 @@ static_assert((int)COPYRPC_STATS_SHM == WIRE_CM_PATH_SHM &&
 		      (int)COPYRPC_STATS_UDP == WIRE_CM_PATH_UDP,
 	      "copyrpc/stats.h");
 
-static_assert(sizeof(((struct wire_cm_identity *)0)->host) == UTIL_JOB_HOST_LEN,
+static_assert(sizeof(((struct wire_cm_identity *)0)->host) == UTIL_JOB_HOST_LEN &&
+		      UTIL_JOB_HOST_LEN == COPYRPC_STATS_HOST_LEN,
 	      "one length of names");
 
 #define WIRE_CM_ERR_MAX 1023u /* all FI_E* are at most this */

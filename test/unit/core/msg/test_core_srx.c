@@ -183,3 +183,23 @@ Test(core_srx, receives_stay_after_an_endpoint_is_closed)
 	core_srx_close(&srx);
 	setup(); /* for teardown */
 }
+
+Test(core_srx, its_receives_are_shown_in_the_row_of_one_endpoint)
+{
+	struct copyrpc_stats_endpoint *row = nodes[1].ep.stats;
+
+	post(FI_ADDR_UNSPEC, in, 8, true, 1, 0);
+	post(FI_ADDR_UNSPEC, in, 8, true, 2, 0);
+	core_ep_show(&nodes[1].ep);
+	cr_expect_eq(row->posted_now, 2);
+	cr_expect_eq(row->posted_most, 2);
+	srx.shown_by = &nodes[0].ep; /* another one that joined first */
+	core_ep_show(&nodes[1].ep);
+	cr_expect_eq(row->posted_now, 0);
+	srx.shown_by = &nodes[1].ep;
+	core_srx_leave(&nodes[1].ep);
+	cr_expect_null(srx.shown_by, "no other endpoint uses it");
+	core_ep_show(&nodes[1].ep);
+	cr_expect_eq(row->posted_now, 0);
+	cr_expect_eq(row->posted_most, 2, "the highest number stays");
+}

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include "support/core_pair.h"
 #include "util/clock.h"
 #include "util/event.h"
+#include "util/job.h"
 #include "util/param.h"
 #include "util/stats.h"
 
@@ -284,6 +286,8 @@ static void expect_text(const char *part)
 
 Test(core_watch, the_line_names_process_time_cause_and_peer, .init = setup)
 {
+	struct util_job_name far = { .rank = 17, .pid = 4711, .host = "there" };
+	char text[64];
 	int status;
 	pid_t pid = fork();
 
@@ -294,17 +298,24 @@ Test(core_watch, the_line_names_process_time_cause_and_peer, .init = setup)
 	connect_them();
 	send_long(7);
 	look(5);
-	expect_text("rank 3 (pid ");
+	expect_text("rank 3 (");
+	expect_text(", pid ");
 	expect_text(") waits 10 s for a receive buffer of ");
 	expect_text(", from which nothing has arrived for 10 s");
 	row.rx_messages++;
 	look(1);
 	expect_text(", which makes progress: something arrived from it in the last 1 s");
+	peer_of(&nodes[0])->chan->identity = &far;
+	expect_text("of rank 17 (there, pid 4711) at ");
+	far.rank = -1;
+	expect_text("of pid 4711 on there at ");
 	peer_of(&nodes[0])->chan->pid = pid;
 	kill(pid, SIGSTOP);
 	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
-	expect_text("of pid ");
+	snprintf(text, sizeof(text), "of pid %d on there at ", (int)pid);
+	expect_text(text);
 	expect_text(", which is stopped");
+	peer_of(&nodes[0])->chan->identity = NULL;
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	receive_long(7);

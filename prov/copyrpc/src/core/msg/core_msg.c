@@ -32,6 +32,27 @@ void core_msg_ep_stop(struct core_ep *ep)
 	core_rx_drop_all(ep);
 }
 
+/** Returns true if the endpoint shows the receives in `rx`: its own, or of a shared context. */
+static bool core_msg_shows(const struct core_ep *ep, const struct core_ep *rx)
+{
+	return rx == ep || rx->shown_by == ep;
+}
+
+void core_msg_ep_show(struct core_ep *ep)
+{
+	const struct core_ep *rx = core_ep_rx(ep);
+	struct copyrpc_stats_endpoint *stats = ep->stats;
+
+	if (!core_msg_shows(ep, rx)) {
+		stats->posted_now = 0;
+		stats->unexpected_queue = 0;
+		return;
+	}
+	stats->posted_now = rx->rx_reqs.used_cnt;
+	stats->posted_most = rx->rx_reqs.used_most;
+	stats->unexpected_queue = rx->tagged->unexpected_cnt + rx->msg->unexpected_cnt;
+}
+
 void core_msg_ep_close(struct core_ep *ep)
 {
 	if (ep->tagged)

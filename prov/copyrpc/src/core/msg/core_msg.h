@@ -10,5 +10,7 @@ int core_msg_ep_open(struct core_ep *ep);
 /** Leaves the shared receive context, and drops messages and receives without completions. */
 void core_msg_ep_stop(struct core_ep *ep);
 void core_msg_ep_close(struct core_ep *ep);
+/** Writes the lengths of the matching queues to the endpoint's row in the statistics page. */
+void core_msg_ep_show(struct core_ep *ep);
 
 #endif

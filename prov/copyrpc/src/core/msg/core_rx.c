@@ -189,6 +189,14 @@ bool core_rx_take(struct core_peer *peer, const struct core_head *head, uint64_t
 	return core_rx_match(peer, head, total, dest);
 }
 
+/** Counts a message that is kept: the queue has `queued` now. */
+static void core_rx_count_kept(struct copyrpc_stats_endpoint *stats, uint64_t queued)
+{
+	stats->unexpected++;
+	if (queued > stats->unexpected_queue_most)
+		stats->unexpected_queue_most = queued;
+}
+
 void core_rx_keep(struct core_ep *ep, struct core_unexp *in, bool tagged)
 {
 	struct core_ep *rx = core_ep_rx(ep);
@@ -197,7 +205,7 @@ void core_rx_keep(struct core_ep *ep, struct core_unexp *in, bool tagged)
 		in->match.src = core_srx_source(in->peer);
 	core_match_keep(tagged ? rx->tagged : rx->msg, &in->match);
 	in->queued = true;
-	in->ep->stats->unexpected++;
+	core_rx_count_kept(in->ep->stats, rx->tagged->unexpected_cnt + rx->msg->unexpected_cnt);
 	in->late = true;
 }
 

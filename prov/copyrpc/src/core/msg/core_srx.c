@@ -24,6 +24,8 @@ void core_srx_close(struct core_ep *srx)
 void core_srx_join(struct core_ep *srx, struct core_ep *ep)
 {
 	ep->srx = srx;
+	if (!srx->shown_by)
+		srx->shown_by = ep;
 	if (srx->rx.cq)
 		return;
 	srx->rx = ep->rx;
@@ -71,6 +73,20 @@ static void core_srx_find_rx_owner(struct core_ep *srx, const struct core_ep *le
 	}
 }
 
+/* Makes another endpoint show the lengths of the queues, since shown_by goes away. */
+static void core_srx_find_shown_by(struct core_ep *srx, const struct core_ep *leaving)
+{
+	struct util_list *it;
+
+	srx->shown_by = NULL;
+	for (it = srx->dom->eps.next; it != &srx->dom->eps && !srx->shown_by; it = it->next) {
+		struct core_ep *ep = UTIL_CONTAINER_OF(it, struct core_ep, dom_link);
+
+		if (ep != leaving && ep->srx == srx)
+			srx->shown_by = ep;
+	}
+}
+
 void core_srx_leave(struct core_ep *ep)
 {
 	struct core_ep *srx = ep->srx;
@@ -82,4 +98,6 @@ void core_srx_leave(struct core_ep *ep)
 	core_srx_drop_claimed(ep);
 	if (srx->rx_owner == ep)
 		core_srx_find_rx_owner(srx, ep);
+	if (srx->shown_by == ep)
+		core_srx_find_shown_by(srx, ep);
 }

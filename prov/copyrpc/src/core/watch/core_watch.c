@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/core_ep.h"
 #include "core/core_op.h"
@@ -13,6 +12,7 @@
 #include "core/core_pending.h"
 #include "util/clock.h"
 #include "util/event.h"
+#include "util/held.h"
 #include "util/job.h"
 #include "util/log.h"
 #include "util/param.h"
@@ -55,17 +55,31 @@ static bool core_watch_is_stopped(int32_t pid)
 	return state == 'T' || state == 't';
 }
 
+/** Writes the identity of the peer, as far as it stated one: "rank 17 (node7, pid 4711) at ". */
+static void core_watch_process_name(const struct core_chan *chan, char *text, size_t size)
+{
+	const struct util_job_name *identity = chan ? chan->identity : NULL;
+	int pid = chan && chan->pid > 0 ? chan->pid : identity ? identity->pid : 0;
+
+	if (identity && identity->rank >= 0)
+		snprintf(text, size, "rank %d (%s, pid %d) at ", (int)identity->rank,
+			 identity->host, pid);
+	else if (identity)
+		snprintf(text, size, "pid %d on %s at ", pid, identity->host);
+	else if (pid)
+		snprintf(text, size, "pid %d at ", pid);
+}
+
 static void core_watch_peer_name(const struct core_peer *peer, char *text, size_t size)
 {
 	const struct sockaddr_in6 *in6 = (const void *)&peer->addr;
 	const struct sockaddr_in *in = (const void *)&peer->addr;
-	char host[INET6_ADDRSTRLEN] = "?", process[32] = "";
+	char host[INET6_ADDRSTRLEN] = "?", process[112] = "";
 	bool is_v6 = peer->addr.ss_family == AF_INET6;
 
 	inet_ntop(peer->addr.ss_family, is_v6 ? (const void *)&in6->sin6_addr : &in->sin_addr, host,
 		  sizeof(host));
-	if (peer->chan && peer->chan->pid > 0)
-		snprintf(process, sizeof(process), "pid %d at ", (int)peer->chan->pid);
+	core_watch_process_name(peer->chan, process, sizeof(process));
 	snprintf(text, size, is_v6 ? "%s[%s]:%u" : "%s%s:%u", process, host,
 		 ntohs(is_v6 ? in6->sin6_port : in->sin_port));
 }
@@ -97,15 +111,17 @@ static void core_watch_peer_state(const struct core_peer *peer, uint64_t now_ns,
 void core_watch_text(const struct core_peer *peer, uint64_t now_ns, char *text, size_t size)
 {
 	uint32_t others = __atomic_load_n(&core_watch_waits, __ATOMIC_RELAXED);
-	char name[96], state[96], rank[32] = "this process";
+	char name[176], state[96], rank[32] = "this process";
+	struct util_job_name self;
 	int len;
 
-	if (util_job_rank() >= 0)
-		snprintf(rank, sizeof(rank), "rank %d", util_job_rank());
+	util_job_self(&self);
+	if (self.rank >= 0)
+		snprintf(rank, sizeof(rank), "rank %d", (int)self.rank);
 	core_watch_peer_name(peer, name, sizeof(name));
 	core_watch_peer_state(peer, now_ns, state, sizeof(state));
-	len = snprintf(text, size, "%s (pid %d) waits %.0f s for %s %s %s%s", rank, (int)getpid(),
-		       core_watch_s(now_ns - peer->watch.since_ns),
+	len = snprintf(text, size, "%s (%s, pid %d) waits %.0f s for %s %s %s%s", rank, self.host,
+		       (int)self.pid, core_watch_s(now_ns - peer->watch.since_ns),
 		       util_event_cause(peer->watch.cause), util_event_cause_of(peer->watch.cause),
 		       name, state);
 	if (others > 1 && len > 0 && (size_t)len < size)
@@ -116,7 +132,7 @@ void core_watch_text(const struct core_peer *peer, uint64_t now_ns, char *text, 
 static void core_watch_log(const struct core_peer *peer, uint64_t now_ns)
 {
 	static uint64_t next_ns;
-	char text[384];
+	char text[512];
 
 	if (!util_log_is_due(&next_ns) || core_watch_is_traced())
 		return;
@@ -128,6 +144,16 @@ static void core_watch_log(const struct core_peer *peer, uint64_t now_ns)
 }
 
 /* ---- the page ---- */
+
+/** Writes the identity of the peer: the kernel's word for its number goes before its own. */
+static void core_watch_set_identity(struct copyrpc_stats_wait *row, const struct core_chan *chan)
+{
+	const struct util_job_name *identity = chan ? chan->identity : NULL;
+
+	row->pid = chan && chan->pid ? chan->pid : identity ? identity->pid : 0;
+	row->rank = identity ? identity->rank : -1;
+	util_stats_set_text(row->host, sizeof(row->host), identity ? identity->host : "");
+}
 
 static void core_watch_get_row(struct core_peer *peer)
 {
@@ -141,7 +167,7 @@ static void core_watch_get_row(struct core_peer *peer)
 		return;
 	util_stats_set_addr(&row->peer, core_watch_addr(peer));
 	row->endpoint = util_stats_index(COPYRPC_STATS_ENDPOINTS, peer->ep->stats);
-	row->pid = peer->chan ? peer->chan->pid : 0;
+	core_watch_set_identity(row, peer->chan);
 	row->since_ns = w->since_ns - util_event_clock();
 	row->cause = w->cause;
 	row->arrived_ns = w->arrived_ns - util_event_clock();
@@ -352,6 +378,7 @@ static void core_watch_peer(struct core_peer *peer, uint64_t now_ns)
 
 	core_watch_discount(peer->ep, w);
 	if (peer->chan && peer->chan->stats) {
+		core_chan_show(peer->chan);
 		w->shortage = core_watch_shortage(peer);
 		core_watch_counters(peer, now_ns);
 	}
@@ -381,6 +408,8 @@ void core_watch_ep_at(struct core_ep *ep, uint64_t now_ns)
 	core_watch_count_gap(ep, now_ns);
 	left = core_watch_list(&ep->unnamed, CORE_WATCH_PEERS / 2, now_ns);
 	core_watch_list(&ep->known, left + CORE_WATCH_PEERS / 2, now_ns);
+	core_ep_show(ep);
+	util_held_refresh();
 	util_event_looked(now_ns);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "util/bits.h"
+#include "util/held.h"
 #include "util/log.h"
 
 #define IB_MEM_HUGE (2ul << 20)
@@ -113,9 +114,12 @@ int ib_mr_reg(struct ib_dev *dev, void *addr, size_t len, int access, struct ibv
 	int err;
 
 	*mr = ibv_reg_mr(dev->pd, addr, len, access);
-	if (*mr)
+	if (*mr) {
+		util_held_registered(len);
 		return 0;
+	}
 	err = errno;
+	util_held_refused();
 	/*
 	 * With fork protection, libibverbs calls madvise, which reports an unmapped page as ENOMEM.
 	 */
@@ -134,7 +138,13 @@ int ib_mr_reg(struct ib_dev *dev, void *addr, size_t len, int access, struct ibv
 
 void ib_mr_dereg(struct ibv_mr *mr)
 {
-	if (mr && ibv_dereg_mr(mr))
+	size_t len = mr ? mr->length : 0;
+
+	if (!mr)
+		return;
+	if (!ibv_dereg_mr(mr))
+		util_held_deregistered(len);
+	else
 		UTIL_WARN(MR, "memory could not be deregistered: %s\n", strerror(errno));
 }
 

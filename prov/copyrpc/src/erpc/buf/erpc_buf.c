@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "util/held.h"
 #include "util/log.h"
 
 /** Bytes of a chunk, and of each buffer in it, per size class. */
@@ -53,6 +54,7 @@ void erpc_bufs_fini(struct erpc_bufs *b)
 
 			if (chunk->mem)
 				b->dev_ops->mem_dereg(b->dev, chunk->mem);
+			util_held_add(UTIL_HELD_SLOTS, -(int64_t)erpc_buf_sizes[i].chunk);
 			free(chunk);
 		}
 	}
@@ -82,6 +84,7 @@ static int erpc_bufs_grow(struct erpc_bufs *b, unsigned cls)
 	}
 	util_list_push_back(&b->cls[cls].chunks, &chunk->link);
 	b->mem += len;
+	util_held_add(UTIL_HELD_SLOTS, (int64_t)len);
 	for (at = ERPC_CHUNK_HEAD; at + step <= len; at += step) {
 		struct erpc_buf *buf = (struct erpc_buf *)((uint8_t *)chunk + at);
 
