@@ -4,7 +4,7 @@
 #
 #   mkdir -p REPO/packages/copyrpc && cp contrib/spack/package.py REPO/packages/copyrpc
 #   echo "repo: {namespace: local}" > REPO/repo.yaml && spack repo add REPO
-#   spack dev-build copyrpc@0.1.0
+#   spack dev-build copyrpc@0.2.0
 
 import os
 
@@ -19,7 +19,7 @@ class Copyrpc(AutotoolsPackage):
 
     license("BSD-2-Clause OR GPL-2.0-only")
 
-    version("0.1.0")
+    version("0.2.0")
 
     variant("probes", default=False, description="Static probes of single operations, too")
 

@@ -11,7 +11,7 @@
 
 #include <rdma/providers/fi_prov.h>
 
-#define CPR_PROV_VERSION FI_VERSION(0, 1)
+#define CPR_PROV_VERSION FI_VERSION(0, 2)
 
 struct fi_provider *fi_prov_ini(void);
 
