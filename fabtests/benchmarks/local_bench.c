@@ -4,12 +4,17 @@
  * requests of a closed loop, each replied to with its own bytes by one server.
  *
  * All channels of a case run in turns, several rounds of them, and the median of each is printed.
- * A thread or process that finds nothing to do yields the processor after LB_LOOKS looks. In the
- * mode "turns" one thread is client and server by turns: that measures the work of both, without
- * transfers between processors and without the scheduler. Every response is checked.
+ * A thread or process that finds nothing to do yields the processor after a time (-s), which is the
+ * same for every channel: a number of looks would be a shorter time for the channel whose looks are
+ * quicker, and a yield takes longer than a round trip. The last column is the number of yields per
+ * request. In the mode "turns" one thread is client and server by turns: that measures the work of
+ * both, without transfers between processors and without the scheduler. Every response is checked.
  *
  * usage: local_bench [-m turns|threads|processes] [-c CLIENTS,...] [-d DEPTH,...] [-b BYTES,...]
- *                    [-t SECONDS of a run] [-r ROUNDS] [-j: JSON lines]
+ *                    [-s NANOSECONDS before a yield] [-t SECONDS of a run] [-r ROUNDS]
+ *                    [-j: JSON lines]
+ *        local_bench -i CHANNEL:PART ...  raises SIGUSR2 before and after a part of each turn, for
+ *                    insn_count: calls, serve, polls or nothing. Prints the number of requests.
  */
 #include "local_bench.h"
 
@@ -27,13 +32,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LB_LOOKS    64
+#define LB_LOOKS    16 /* looks between two readings of the clock */
+#define LB_SPIN_NS  2000
 #define LB_ROUNDS   32
 #define LB_CHANNELS (sizeof(channels) / sizeof(channels[0]))
 
 static const struct lb_channel *const channels[] = { &lb_delegation, &lb_ipc,     &lb_flux,
 #ifdef LB_CK
-						     &lb_ck_spsc,    &lb_ck_mpmc,
+						     &lb_ck_spsc,    &lb_ck_mpmc, &lb_ck_mpsc,
+						     &lb_ck_value,
 #endif
 						     &lb_socket };
 
@@ -44,8 +51,10 @@ static const char *const mode_names[] = { "turns", "threads", "processes" };
 struct board {
 	_Atomic unsigned int ready; /* clients that are open */
 	atomic_bool serving, go, stop, end;
+	_Atomic uint64_t server_yields;
 	struct {
-		_Alignas(64) _Atomic uint64_t ended;
+		_Alignas(64) _Atomic uint64_t ended; /* calls, written by the client only */
+		_Atomic uint64_t yields;
 	} clients[LB_CLIENTS];
 };
 
@@ -53,6 +62,7 @@ static struct board *board;
 static const struct lb_channel *channel;
 static struct lb_case conf;
 static double seconds = 0.2;
+static unsigned int spin_ns = LB_SPIN_NS;
 static unsigned int rounds = 3;
 static bool json;
 
@@ -83,7 +93,7 @@ void lb_check(unsigned int client, const void *data, size_t len)
 	exit(1);
 }
 
-static double now(clockid_t clock)
+double lb_now(clockid_t clock)
 {
 	struct timespec ts;
 
@@ -98,18 +108,44 @@ static void nap(double time)
 	nanosleep(&ts, NULL);
 }
 
-/* Yields after some looks that found nothing. */
-static void relax(unsigned int *idle, bool busy)
+/* Idle side: how long it has found nothing. */
+struct idle {
+	unsigned int looks;
+	double since;
+	_Atomic uint64_t *yields;
+};
+
+/* Adds to a counter that no other thread writes. */
+static void add(_Atomic uint64_t *counter, uint64_t value)
 {
-	*idle = busy ? 0 : *idle + 1;
-	if (*idle > LB_LOOKS)
-		sched_yield();
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + value,
+			      memory_order_relaxed);
 }
 
-/* Calls until `depth` calls are in flight. Returns how many they are. */
-static unsigned int fill_up(unsigned int client, const unsigned char *bytes, unsigned int in_flight)
+/* Yields at every LB_LOOKSth look once nothing was found for spin_ns. */
+static void relax(struct idle *idle, bool busy)
 {
-	while (in_flight < conf.depth && channel->call(client, bytes, in_flight + 1 < conf.depth))
+	double time;
+
+	if (busy) {
+		idle->looks = 0;
+		return;
+	}
+	if (++idle->looks % LB_LOOKS)
+		return;
+	time = lb_now(CLOCK_MONOTONIC);
+	if (idle->looks == LB_LOOKS)
+		idle->since = time;
+	else if (time - idle->since >= (double)spin_ns * 1e-9) {
+		sched_yield();
+		add(idle->yields, 1);
+	}
+}
+
+unsigned int lb_fill(const struct lb_channel *to, const struct lb_case *c, unsigned int client,
+		     const unsigned char *bytes, unsigned int in_flight)
+{
+	while (in_flight < c->depth && to->call(client, bytes, in_flight + 1 < c->depth))
 		in_flight++;
 	return in_flight;
 }
@@ -118,7 +154,7 @@ static unsigned int fill_up(unsigned int client, const unsigned char *bytes, uns
 
 static void *run_server(void *arg)
 {
-	unsigned int idle = 0;
+	struct idle idle = { .yields = &board->server_yields };
 
 	(void)arg;
 	channel->open_server();
@@ -131,7 +167,8 @@ static void *run_server(void *arg)
 
 static void *run_client(void *arg)
 {
-	unsigned int client = (unsigned int)(uintptr_t)arg, idle = 0, in_flight = 0;
+	unsigned int client = (unsigned int)(uintptr_t)arg, in_flight = 0;
+	struct idle idle = { .yields = &board->clients[client].yields };
 	unsigned char bytes[LB_BYTES];
 
 	memset(bytes, (int)client + 1, sizeof(bytes));
@@ -143,10 +180,10 @@ static void *run_client(void *arg)
 		unsigned int got;
 
 		if (!board->stop)
-			in_flight = fill_up(client, bytes, in_flight);
+			in_flight = lb_fill(channel, &conf, client, bytes, in_flight);
 		got = (unsigned int)channel->poll(client);
 		in_flight -= got;
-		atomic_fetch_add_explicit(&board->clients[client].ended, got, memory_order_relaxed);
+		add(&board->clients[client].ended, got);
 		relax(&idle, got > 0);
 	}
 	channel->close_client(client);
@@ -187,21 +224,22 @@ static void join(struct side *side, enum mode mode)
 		exit(1);
 }
 
-static uint64_t ended_all(void)
+static struct lb_result sum_all(void)
 {
-	uint64_t sum = 0;
+	struct lb_result sum = { .yields = (double)board->server_yields };
 
-	for (unsigned int i = 0; i < conf.clients; i++)
-		sum += board->clients[i].ended;
+	for (unsigned int i = 0; i < conf.clients; i++) {
+		sum.rate += (double)board->clients[i].ended;
+		sum.yields += (double)board->clients[i].yields;
+	}
 	return sum;
 }
 
-/* Returns requests per second. */
-static double measure_sides(enum mode mode)
+static struct lb_result measure_sides(enum mode mode)
 {
 	struct side server, clients[LB_CLIENTS];
-	double begin, rate;
-	uint64_t before;
+	struct lb_result before, after;
+	double begin, requests;
 
 	memset(board, 0, sizeof(*board));
 	start(&server, mode, run_server, 0);
@@ -213,119 +251,82 @@ static double measure_sides(enum mode mode)
 		nap(0.0005);
 	board->go = true;
 	nap(seconds / 10);
-	begin = now(CLOCK_MONOTONIC);
-	before = ended_all();
+	begin = lb_now(CLOCK_MONOTONIC);
+	before = sum_all();
 	nap(seconds);
-	rate = (double)(ended_all() - before) / (now(CLOCK_MONOTONIC) - begin);
+	after = sum_all();
+	requests = after.rate - before.rate;
+	after.rate = requests / (lb_now(CLOCK_MONOTONIC) - begin);
+	after.yields = requests > 0 ? (after.yields - before.yields) / requests : 0;
 	board->stop = true;
 	for (unsigned int i = 0; i < conf.clients; i++)
 		join(&clients[i], mode);
 	board->end = true;
 	join(&server, mode);
-	return rate;
-}
-
-/* ---- one thread ---- */
-
-static void *open_clients(void *arg)
-{
-	(void)arg;
-	for (unsigned int i = 0; i < conf.clients; i++)
-		channel->open_client(i);
-	board->ready = 1;
-	return NULL;
-}
-
-static void turn(void)
-{
-	unsigned char bytes[LB_BYTES];
-	unsigned int open = 0;
-
-	for (unsigned int i = 0; i < conf.clients; i++) {
-		memset(bytes, (int)i + 1, conf.bytes);
-		open += fill_up(i, bytes, 0);
-	}
-	for (unsigned int served = 0; served < open;)
-		served += (unsigned int)channel->serve();
-	for (unsigned int i = 0; i < conf.clients; i++)
-		for (unsigned int got = 0; got < conf.depth;)
-			got += (unsigned int)channel->poll(i);
-}
-
-/* Returns requests per second of processor time. */
-static double measure_turns(void)
-{
-	double begin, used;
-	pthread_t opener;
-	uint64_t cnt = 0;
-
-	board->ready = 0;
-	channel->open_server();
-	lb_must(-pthread_create(&opener, NULL, open_clients, NULL), "pthread_create");
-	while (!board->ready)
-		channel->serve();
-	pthread_join(opener, NULL);
-	for (int i = 0; i < 100; i++)
-		turn();
-	begin = now(CLOCK_THREAD_CPUTIME_ID);
-	do {
-		for (int i = 0; i < 50; i++)
-			turn();
-		cnt += 50u * conf.clients * conf.depth;
-		used = now(CLOCK_THREAD_CPUTIME_ID) - begin;
-	} while (used < seconds);
-	for (unsigned int i = 0; i < conf.clients; i++)
-		channel->close_client(i);
-	channel->close_server();
-	return (double)cnt / used;
+	return after;
 }
 
 /* ---- cases ---- */
 
 static int compare(const void *a, const void *b)
 {
-	double x = *(const double *)a, y = *(const double *)b;
+	const struct lb_result *x = a, *y = b;
 
-	return (x > y) - (x < y);
+	return (x->rate > y->rate) - (x->rate < y->rate);
 }
 
-static double measure(const struct lb_channel *which, enum mode mode)
+static struct lb_result measure(const struct lb_channel *which, enum mode mode)
 {
-	double rate;
+	struct lb_result result;
 
 	channel = which;
 	channel->prepare(&conf);
-	rate = mode == TURNS ? measure_turns() : measure_sides(mode);
+	result = mode == TURNS ? lb_turns_measure(channel, &conf, seconds) : measure_sides(mode);
 	channel->release();
-	return rate;
+	return result;
 }
 
-static void print_row(enum mode mode, const struct lb_channel *which, double rate)
+static void print_row(enum mode mode, const struct lb_channel *which, struct lb_result result)
 {
 	if (json)
 		printf("{\"mode\":\"%s\",\"bytes\":%u,\"clients\":%u,\"depth\":%u,"
-		       "\"channel\":\"%s\",\"rate\":%.0f,\"ns\":%.1f}\n",
-		       mode_names[mode], conf.bytes, conf.clients, conf.depth, which->name, rate,
-		       1e9 / rate);
+		       "\"channel\":\"%s\",\"rate\":%.0f,\"ns\":%.1f,\"yields\":%.3f}\n",
+		       mode_names[mode], conf.bytes, conf.clients, conf.depth, which->name,
+		       result.rate, 1e9 / result.rate, result.yields);
 	else
-		printf("%-10s %5u %7u %5u  %-11s %9.3f M/s %9.1f ns\n", mode_names[mode],
-		       conf.bytes, conf.clients, conf.depth, which->name, rate / 1e6, 1e9 / rate);
+		printf("%-10s %5u %7u %5u  %-11s %9.3f M/s %9.1f ns %7.3f\n", mode_names[mode],
+		       conf.bytes, conf.clients, conf.depth, which->name, result.rate / 1e6,
+		       1e9 / result.rate, result.yields);
 	fflush(stdout);
+}
+
+/* Runs a part of the turns of one channel under insn_count. */
+static int count(const char *which, const char *section)
+{
+	for (size_t i = 0; i < LB_CHANNELS; i++)
+		if (!strcmp(channels[i]->name, which)) {
+			channel = channels[i];
+			channel->prepare(&conf);
+			printf("%u\n", lb_turns_count(channel, &conf, section));
+			channel->release();
+			return 0;
+		}
+	return 2;
 }
 
 static void run_case(enum mode mode)
 {
-	double rates[LB_CHANNELS][LB_ROUNDS];
+	struct lb_result results[LB_CHANNELS][LB_ROUNDS];
 
 	for (unsigned int r = 0; r < rounds; r++)
 		for (size_t i = 0; i < LB_CHANNELS; i++)
 			if (mode != PROCESSES || !channels[i]->threads_only)
-				rates[i][r] = measure(channels[i], mode);
+				results[i][r] = measure(channels[i], mode);
 	for (size_t i = 0; i < LB_CHANNELS; i++) {
 		if (mode == PROCESSES && channels[i]->threads_only)
 			continue;
-		qsort(rates[i], rounds, sizeof(double), compare);
-		print_row(mode, channels[i], rates[i][rounds / 2]);
+		qsort(results[i], rounds, sizeof(struct lb_result), compare);
+		print_row(mode, channels[i], results[i][rounds / 2]);
 	}
 }
 
@@ -365,9 +366,10 @@ int main(int argc, char **argv)
 	struct list clients = { { 1, 2, 4, 8, 16 }, 5 }, depths = { { 1, 4, 32 }, 3 };
 	struct list sizes = { { 32, 256 }, 2 };
 	enum mode mode = THREADS;
+	char *counted = NULL;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "m:c:d:b:t:r:j")) != -1) {
+	while ((opt = getopt(argc, argv, "m:c:d:b:s:t:r:i:j")) != -1) {
 		if (opt == 'm')
 			mode = parse_mode(optarg);
 		else if (opt == 'c')
@@ -376,18 +378,28 @@ int main(int argc, char **argv)
 			depths = parse(optarg, LB_BATCH);
 		else if (opt == 'b')
 			sizes = parse(optarg, LB_BYTES);
+		else if (opt == 's')
+			spin_ns = parse(optarg, 1000000000).values[0];
 		else if (opt == 't')
 			seconds = atof(optarg);
 		else if (opt == 'r')
 			rounds = parse(optarg, LB_ROUNDS).values[0];
+		else if (opt == 'i')
+			counted = optarg;
 		else if (opt == 'j')
 			json = true;
 		else
 			return 2;
 	}
 	board = lb_share(sizeof(*board));
+	conf = (struct lb_case){ clients.values[0], depths.values[0], sizes.values[0] };
+	if (counted && strchr(counted, ':')) {
+		char *which = strsep(&counted, ":");
+
+		return count(which, counted);
+	}
 	if (!json)
-		puts("mode       bytes clients depth  channel          rate   time a request");
+		puts("mode       bytes clients depth  channel          rate   time a request  yields");
 	for (unsigned int s = 0; s < sizes.cnt; s++)
 		for (unsigned int d = 0; d < depths.cnt; d++)
 			for (unsigned int c = 0; c < clients.cnt; c++) {

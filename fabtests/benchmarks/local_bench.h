@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #define LB_CLIENTS 16
 #define LB_BYTES   256
@@ -42,8 +43,32 @@ struct lb_channel {
 
 extern const struct lb_channel lb_delegation, lb_ipc, lb_flux, lb_socket;
 #ifdef LB_CK
-extern const struct lb_channel lb_ck_spsc, lb_ck_mpmc;
+extern const struct lb_channel lb_ck_spsc, lb_ck_mpmc, lb_ck_mpsc, lb_ck_value;
 #endif
+
+/** Result of a run. */
+struct lb_result {
+	double rate;   /* requests per second */
+	double yields; /* per request, of all sides */
+};
+
+/** Calls until `depth` calls are in flight. Returns how many they are. */
+unsigned int lb_fill(const struct lb_channel *channel, const struct lb_case *c, unsigned int client,
+		     const unsigned char *bytes, unsigned int in_flight);
+
+/** Measures with one thread as clients and server, in requests per second of processor time. */
+struct lb_result lb_turns_measure(const struct lb_channel *channel, const struct lb_case *c,
+				  double seconds);
+
+/**
+ * Raises SIGUSR2 before and after a part of each turn: "calls", "serve", "polls", otherwise
+ * nothing. Returns the number of requests.
+ */
+unsigned int lb_turns_count(const struct lb_channel *channel, const struct lb_case *c,
+			    const char *part);
+
+/** Returns the time in seconds. */
+double lb_now(clockid_t clock);
 
 /** Checks a response of `client`. */
 void lb_check(unsigned int client, const void *data, size_t len);

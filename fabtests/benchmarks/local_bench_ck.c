@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Rings of Concurrency Kit for local_bench: SPSC rings both ways for each client, or one MPMC ring
- * for the requests of all and an SPSC ring of responses for each.
+ * Rings of Concurrency Kit for local_bench: SPSC rings both ways for each client, or one MPMC or
+ * MPSC ring for the requests of all and an SPSC ring of responses for each.
  *
  * The rings carry pointers to slots of a request and a response; the bytes are copied into the slot
  * by the client and by the server, and read in place. Memory is shared at the same address.
@@ -72,19 +72,21 @@ static void reply(struct slot *slot)
 static int serve_spsc(void)
 {
 	static unsigned int start;
+	unsigned int at = start < conf.clients ? start : 0;
 	struct slot *slot;
 	int cnt = 0;
 
 	for (unsigned int i = 0; i < conf.clients && cnt < LB_BATCH; i++) {
-		struct path *path = &paths[(start + i) % conf.clients];
+		struct path *path = &paths[at];
 
 		while (cnt < LB_BATCH &&
 		       ck_ring_dequeue_spsc(&path->requests, path->request_buf, &slot)) {
 			reply(slot);
 			cnt++;
 		}
+		at = at + 1 < conf.clients ? at + 1 : 0;
 	}
-	start++;
+	start = start + 1 < conf.clients ? start + 1 : 0;
 	return cnt;
 }
 
@@ -95,6 +97,19 @@ static int serve_mpmc(void)
 
 	while (cnt < LB_BATCH &&
 	       ck_ring_dequeue_mpmc(&paths[0].requests, paths[0].request_buf, &slot)) {
+		reply(slot);
+		cnt++;
+	}
+	return cnt;
+}
+
+static int serve_mpsc(void)
+{
+	struct slot *slot;
+	int cnt = 0;
+
+	while (cnt < LB_BATCH &&
+	       ck_ring_dequeue_mpsc(&paths[0].requests, paths[0].request_buf, &slot)) {
 		reply(slot);
 		cnt++;
 	}
@@ -129,6 +144,14 @@ static bool call_mpmc(unsigned int client, const void *data, bool more)
 
 	(void)more;
 	return slot && ck_ring_enqueue_mpmc(&paths[0].requests, paths[0].request_buf, slot);
+}
+
+static bool call_mpsc(unsigned int client, const void *data, bool more)
+{
+	struct slot *slot = fill(client, data);
+
+	(void)more;
+	return slot && ck_ring_enqueue_mpsc(&paths[0].requests, paths[0].request_buf, slot);
 }
 
 static int poll_client(unsigned int client)
@@ -177,6 +200,19 @@ const struct lb_channel lb_ck_mpmc = {
 	.open_client = open_client,
 	.serve = serve_mpmc,
 	.call = call_mpmc,
+	.poll = poll_client,
+	.close_client = close_client,
+	.close_server = open_server,
+	.release = release,
+};
+
+const struct lb_channel lb_ck_mpsc = {
+	.name = "ck mpsc",
+	.prepare = prepare,
+	.open_server = open_server,
+	.open_client = open_client,
+	.serve = serve_mpsc,
+	.call = call_mpsc,
 	.poll = poll_client,
 	.close_client = close_client,
 	.close_server = open_server,
