@@ -399,7 +399,8 @@ int main(int argc, char **argv)
 		return count(which, counted);
 	}
 	if (!json)
-		puts("mode       bytes clients depth  channel          rate   time a request  yields");
+		puts("mode       bytes clients depth  channel          rate   time a request"
+		     "  yields");
 	for (unsigned int s = 0; s < sizes.cnt; s++)
 		for (unsigned int d = 0; d < depths.cnt; d++)
 			for (unsigned int c = 0; c < clients.cnt; c++) {

@@ -58,7 +58,8 @@ struct crl_options {
 
 /** Request that was taken. May be copied. */
 struct crl_request {
-	const void *data; /* copy of the request, owned by the channel, valid until the reply */
+	const void *data; /* copy of the request at a multiple of 16 bytes, owned by the channel,
+			     valid until the reply */
 	size_t len;       /* bytes of data */
 	uint64_t handle;  /* argument of the reply */
 	uint32_t client;  /* id of the client, below max_clients; flux: the calling member */

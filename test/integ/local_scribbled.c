@@ -183,7 +183,7 @@ static void foe_call(struct foe *foe)
 	if (!foe->words)
 		return;
 	crl_tokens_init(&view, foe->tokens, foe->words);
-	if (!atomic_exchange(&foe->control->token, 1))
+	if (crl_tokens_claim(&foe->control->token))
 		crl_tokens_put(&view, foe->hello.client);
 }
 

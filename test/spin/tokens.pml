@@ -85,10 +85,14 @@ inline check_hole(pos)
 	q = 0
 }
 
-inline pass(pos)
-{
-	d_step { head = (head == pos -> pos + 1 : head) }
-}
+/* Position to try after one whose word is of the same lap or a later one. */
+#if defined(MUT_NO_JUMP)
+#define NEXT(pos) (pos + 1)
+#elif defined(MUT_JUMP_FAR)
+#define NEXT(pos) (word[(pos) % WORDS].lap * WORDS + (pos) % WORDS + word[(pos) % WORDS].filled)
+#else
+#define NEXT(pos) ((word[(pos) % WORDS].lap - 1 + word[(pos) % WORDS].filled) * WORDS + (pos) % WORDS + 1)
+#endif
 
 #ifdef MUT_CLAIM_FIRST
 /* Claims a position and fills it later. */
@@ -100,9 +104,7 @@ inline put()
 #else
 inline put()
 {
-	pos = head;
-	steps = 2 * WORDS;
-	before = total;
+	d_step { pos = head; steps = 2 * WORDS; before = total };
 	do
 	:: d_step {
 		done = 0;
@@ -115,26 +117,17 @@ inline put()
 			total++;
 			done = 1
 		:: else ->
-			assert(FULL || !IS_OLD(pos))
+			assert(FULL || !IS_OLD(pos));
+			pos = NEXT(pos);
+			steps--
 		fi
 	   }
 	   if
-	   :: done -> pass(pos); break
-	   :: else ->
-#ifndef MUT_NO_HELP
-		pass(pos);
-#endif
+	   :: done -> head = pos + 1; break
+	   :: !done && steps == 0 ->
 		/* A put that gives up is repeated by the client's next poll. */
-		d_step {
-			pos = (head > pos -> head : pos + 1);
-			steps--;
-			if
-			:: steps == 0 ->
-				assert(FULL || total - before >= WORDS);
-				steps = 2 * WORDS; before = total; pos = head
-			:: else
-			fi
-		}
+		d_step { assert(FULL || total - before >= WORDS); steps = 2 * WORDS; before = total; pos = head }
+	   :: else
 	   fi
 	od;
 	atomic { pos = 0; steps = 0; before = 0; done = 0 }
@@ -149,10 +142,19 @@ inline put()
 
 inline announce()
 {
-	EXCHANGE();
 	if
-	:: old == 0 -> put()
-	:: else
+	:: p[me].token == 0 ->
+#ifdef MUT_MARK_LATE
+		put(); p[me].token = 1
+#else
+		p[me].token = 1; put()
+#endif
+	:: else ->
+		EXCHANGE();
+		if
+		:: old == 0 -> put()
+		:: else
+		fi
 	fi
 }
 

@@ -54,7 +54,8 @@ static void *put_tokens(void *arg)
 	crl_tokens_init(&tokens, token_mem, token_words);
 	for (uint64_t i = 1; i <= PUTS; i++) {
 		written[me] = i;
-		if (!atomic_exchange_explicit(&token_out[me], 1, memory_order_acq_rel))
+		if (i % 2 ? crl_tokens_claim(&token_out[me])
+			  : !atomic_exchange_explicit(&token_out[me], 1, memory_order_acq_rel))
 			put_token(&tokens, me);
 		while (atomic_load_explicit(&replied[me], memory_order_acquire) != i)
 			sched_yield();

@@ -57,6 +57,7 @@ static void crl_accept_close(struct crl_server *server, struct crl_peer *peer)
 	crl_mem_close_fd(&peer->mem);
 	crl_mem_free(&peer->mem);
 	peer->control = NULL;
+	peer->callee.quick = 0;
 }
 
 void crl_accept_forget(struct crl_peer *peer)
@@ -117,6 +118,8 @@ static int crl_accept_peer(struct crl_server *server, struct crl_peer *peer)
 
 	peer->pidfd = crl_sock_pidfd(peer->sock);
 	peer->waker.fence = !crl_sleep_register();
+	if (peer->waker.fence)
+		peer->callee.quick = 0;
 	if (!ret)
 		ret = crl_accept_watch(server, peer->sock, CRL_EVENT_SOCK, peer->id,
 				       peer->generation);

@@ -4,6 +4,17 @@
 
 #include <stdlib.h>
 
+_Static_assert(CRL_DEPTH_MAX < 1u << 16, "a slot fits into its part of a handle");
+_Static_assert(CRL_CLIENTS_MAX <= CRL_OWNERS_MAX, "no client has the owner of CRL_HANDLE_NONE");
+
+static void crl_callee_fill(struct crl_callee *callee)
+{
+	for (uint32_t i = 0; i < callee->depth; i++) {
+		callee->free[callee->depth - 1 - i] = 1ull << 32 | callee->owner << 16 | i;
+		crl_callee_slot(callee, i)->handle = CRL_HANDLE_NONE;
+	}
+}
+
 int crl_callee_init(struct crl_callee *callee, const struct crl_shape *shape, void *mem,
 		    uint32_t owner)
 {
@@ -11,27 +22,24 @@ int crl_callee_init(struct crl_callee *callee, const struct crl_shape *shape, vo
 		.owner = owner,
 		.depth = shape->depth,
 		.free_cnt = shape->depth,
-		.stride = (uint32_t)util_align_up(shape->request_max, UTIL_CACHE_LINE),
 	};
 	crl_shape_rings(shape, mem, &callee->requests, &callee->responses);
+	callee->quick = crl_ring_long(&callee->responses);
 	callee->free = malloc(shape->depth * sizeof(*callee->free));
-	callee->taken = calloc(shape->depth, sizeof(*callee->taken));
-	callee->copies = aligned_alloc(UTIL_CACHE_LINE, (size_t)shape->depth * callee->stride);
-	if (!callee->free || !callee->taken || !callee->copies) {
+	callee->slots =
+		aligned_alloc(UTIL_CACHE_LINE, crl_ring_size(shape->depth, shape->request_max));
+	if (!callee->free || !callee->slots) {
 		crl_callee_fini(callee);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < shape->depth; i++)
-		callee->free[i] = shape->depth - 1 - i;
+	crl_callee_fill(callee);
 	return 0;
 }
 
 void crl_callee_fini(struct crl_callee *callee)
 {
 	free(callee->free);
-	free(callee->taken);
-	free(callee->copies);
+	free(callee->slots);
 	callee->free = NULL;
-	callee->taken = NULL;
-	callee->copies = NULL;
+	callee->slots = NULL;
 }

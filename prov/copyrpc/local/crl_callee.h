@@ -4,8 +4,12 @@
  * crl_server.h for each client and by crl_flux.c for each ordered pair of members.
  *
  * A request is copied when it is taken, so that a caller cannot change it later, and its entry is
- * free at once. It has a slot with a generation; both are in its handle, so that a
- * request is replied to once. An honest caller never has more requests open than there are slots.
+ * free at once. The copy is in a slot with a generation; both are in the handle, so that a request
+ * is replied to once. An honest caller never has more requests open than there are slots.
+ *
+ * A handle is the slot (16 bits), the owner (16 bits) and the generation (32 bits), from the lowest
+ * bit on. The slot has the handle of its open request, so one comparison shows that a handle is in
+ * range, open and of that generation.
  */
 #ifndef LOCAL_CRL_CALLEE_H
 #define LOCAL_CRL_CALLEE_H
@@ -16,21 +20,26 @@
 #include "local/crl_ring.h"
 #include "local/crl_shape.h"
 
-/** Slot of a request. */
+#define CRL_OWNERS_MAX  0xffffu
+#define CRL_HANDLE_NONE UINT64_MAX /* names an owner above all others */
+
+/** Slot of a request, in a cache line with the bytes of a short one. */
 struct crl_taken {
-	uint64_t tag;        /* of the caller */
-	uint32_t generation; /* odd while the request is open */
+	uint64_t handle; /* of the open request, or CRL_HANDLE_NONE */
+	uint64_t tag;    /* of the caller */
+	unsigned char data[];
 };
+
+#define CRL_TAKEN_SHORT (UTIL_CACHE_LINE - sizeof(struct crl_taken)) /* room in the first line */
 
 struct crl_callee {
 	struct crl_ring requests, responses;
 	uint32_t request_pos, response_pos; /* next to read, next to write */
-	uint32_t owner;                     /* 16 bits of every handle */
+	uint32_t owner;                     /* below CRL_OWNERS_MAX; part of every handle */
 	uint32_t depth, free_cnt;
-	uint32_t stride; /* bytes of a copy */
-	uint32_t *free;  /* stack of free slots */
-	struct crl_taken *taken;
-	unsigned char *copies;
+	uint32_t quick;       /* responses shorter than this are written by crl_callee_quick */
+	uint64_t *free;       /* stack of the handles of the next requests */
+	unsigned char *slots; /* depth slots, as far apart as the entries of `requests` */
 };
 
 /** Prepares the serving side of the rings at `mem`. Returns 0 or -ENOMEM. */
@@ -41,7 +50,7 @@ void crl_callee_fini(struct crl_callee *callee);
 /** Returns the `owner` in a handle. */
 static inline uint32_t crl_handle_owner(uint64_t handle)
 {
-	return (uint32_t)(handle >> 48);
+	return (uint32_t)handle >> 16;
 }
 
 static inline uint32_t crl_callee_open(const struct crl_callee *callee)
@@ -54,52 +63,72 @@ static inline bool crl_callee_ready(const struct crl_callee *callee)
 	return callee->free_cnt && crl_ring_ready(&callee->requests, callee->request_pos);
 }
 
-static inline void crl_callee_keep(struct crl_callee *callee, const struct crl_item *item,
-				   struct crl_request *request)
+/* Returns the slot of a handle; of any number some slot. */
+static inline struct crl_taken *crl_callee_slot(const struct crl_callee *callee, uint64_t handle)
 {
-	uint32_t slot = callee->free[--callee->free_cnt];
-	struct crl_taken *taken = &callee->taken[slot];
-	unsigned char *copy = callee->copies + (size_t)slot * callee->stride;
+	return (struct crl_taken *)(callee->slots + (size_t)(handle & callee->requests.mask) *
+							    callee->requests.stride);
+}
 
-	util_copy(copy, item->data, item->len);
+UTIL_INLINE void crl_callee_keep(struct crl_callee *callee, const struct crl_item *item,
+				 struct crl_request *request)
+{
+	uint64_t handle = callee->free[--callee->free_cnt];
+	struct crl_taken *taken = crl_callee_slot(callee, handle);
+
+	/* Entry and slot have a whole line, which is copied without a look at the length. */
+	if (UTIL_LIKELY(item->len <= CRL_TAKEN_SHORT))
+		memcpy(taken->data, item->data, CRL_TAKEN_SHORT);
+	else
+		memcpy(taken->data, item->data, item->len);
+	taken->handle = handle;
 	taken->tag = item->tag;
-	taken->generation++;
-	request->data = copy;
+	request->data = taken->data;
 	request->len = item->len;
-	request->handle = (uint64_t)callee->owner << 48 | (uint64_t)slot << 32 | taken->generation;
+	request->handle = handle;
 	request->client = callee->owner;
 	request->reserved = 0;
 }
 
 /** Takes up to `max` requests. Returns their number, or -EPROTO if an entry is not valid. */
-static inline int crl_callee_take(struct crl_callee *callee, struct crl_request *requests, int max)
+UTIL_INLINE int crl_callee_take(struct crl_callee *callee, struct crl_request *requests, int max)
 {
+	struct crl_request *r = requests, *end = requests + max;
 	struct crl_item item;
-	int cnt = 0;
 
-	while (cnt < max && callee->free_cnt &&
+	while (r < end && callee->free_cnt &&
 	       crl_ring_get(&callee->requests, callee->request_pos, &item)) {
 		if (UTIL_UNLIKELY(item.len > callee->requests.max))
-			return cnt ? cnt : -EPROTO;
+			return r > requests ? (int)(r - requests) : -EPROTO;
 		callee->request_pos++;
-		crl_callee_keep(callee, &item, &requests[cnt++]);
+		crl_callee_keep(callee, &item, r++);
 	}
-	return cnt;
+	return (int)(r - requests);
 }
 
 /** Closes the request under `handle`. Returns false if none is open. */
-static inline bool crl_callee_close(struct crl_callee *callee, uint64_t handle, uint64_t *tag)
+UTIL_INLINE bool crl_callee_close(struct crl_callee *callee, uint64_t handle, uint64_t *tag)
 {
-	uint32_t slot = (uint32_t)(handle >> 32) & 0xffff;
-	struct crl_taken *taken = &callee->taken[slot & (callee->depth - 1)];
+	struct crl_taken *taken = crl_callee_slot(callee, handle);
 
-	if (slot >= callee->depth || !(taken->generation & 1) ||
-	    taken->generation != (uint32_t)handle)
+	if (UTIL_UNLIKELY(taken->handle != handle))
 		return false;
 	*tag = taken->tag;
-	taken->generation++;
-	callee->free[callee->free_cnt++] = slot;
+	taken->handle = CRL_HANDLE_NONE;
+	callee->free[callee->free_cnt++] = handle + (1ull << 32);
 	return true;
+}
+
+/** Replies with len < quick. Returns 0, or -EINVAL if no request is open under `handle`. */
+UTIL_INLINE int crl_callee_quick(struct crl_callee *callee, uint64_t handle, const void *data,
+				 size_t len)
+{
+	uint64_t tag;
+
+	if (UTIL_UNLIKELY(!crl_callee_close(callee, handle, &tag)))
+		return -EINVAL;
+	crl_ring_put_short(&callee->responses, callee->response_pos++, tag, data, (uint32_t)len);
+	return 0;
 }
 
 /** Replies. Returns 0, -EMSGSIZE, or -EINVAL if no request is open under `handle`. */

@@ -18,6 +18,10 @@
 #define CRL_CLIENT_CLOCK   64 /* polls without a response between two readings of the clock */
 #define CRL_CLIENT_LOOK_NS (10 * UTIL_NS_PER_MS) /* between two looks whether the server lives */
 
+/* Values of crl_client.owed. */
+#define CRL_CLIENT_DEFERRED 1u /* calls with CRL_MORE are not announced yet */
+#define CRL_CLIENT_TOKEN    2u /* the ring of tokens had no room */
+
 struct crl_client {
 	struct crl_caller caller;
 	enum crl_kind kind;
@@ -26,10 +30,10 @@ struct crl_client {
 	struct crl_waker waker; /* of the server */
 	struct crl_sleep sleep;
 	struct crl_tokens tokens;
-	bool deferred; /* calls with CRL_MORE are not announced yet */
-	bool owes;     /* the ring of tokens had no room */
-	bool gone;     /* the server has ended */
-	uint32_t idle; /* polls without a response */
+	uint32_t owed;  /* CRL_CLIENT_...: what the next poll has to do first */
+	bool gone;      /* the server has ended */
+	uint32_t idle;  /* polls without a response */
+	uint32_t quick; /* of the caller, while calls may be quick */
 	uint64_t look_ns;
 	struct crl_options options;
 	struct crl_mem mem, page, shared;
@@ -70,16 +74,28 @@ static int crl_client_map(struct crl_client *client, const int *fds, int fd_cnt)
 	return ret ? ret : err;
 }
 
+/* Lets short requests be written by the quick path, unless each call has more to do. */
+static void crl_client_choose(struct crl_client *client)
+{
+	bool plain = !client->gone && !(client->owed & CRL_CLIENT_TOKEN) && !client->waker.fence;
+
+	client->caller.quick = plain ? client->quick : 0;
+}
+
 static int crl_client_join(struct crl_client *client)
 {
 	struct crl_shape shape = crl_options_shape(&client->options);
 	struct crl_page *page = client->page.base;
+	int ret;
 
 	client->control = client->mem.base;
 	crl_sleep_init(&client->sleep, &client->control->sleep);
 	client->waker.word = &page->sleep;
 	client->waker.fence = !crl_sleep_register();
-	return crl_caller_init(&client->caller, &shape, client->control + 1);
+	ret = crl_caller_init(&client->caller, &shape, client->control + 1);
+	client->quick = client->caller.quick;
+	crl_client_choose(client);
+	return ret;
 }
 
 static int crl_client_watch(struct crl_client *client)
@@ -174,6 +190,7 @@ static void crl_client_look(struct crl_client *client)
 	struct pollfd pfd = { .fd = client->pidfd, .events = POLLIN };
 
 	client->gone = !crl_sock_drain(client->sock) || (pfd.fd >= 0 && poll(&pfd, 1, 0) > 0);
+	crl_client_choose(client);
 }
 
 /* Looks whether the server lives, now and then. */
@@ -191,16 +208,64 @@ static void crl_client_look_seldom(struct crl_client *client)
 	crl_client_look(client);
 }
 
-/* Announces the requests that were written: a token, if none is out, and a wakeup. */
-static void crl_client_announce(struct crl_client *client)
+/* Wakes the server if it sleeps. */
+__attribute__((noinline)) static int crl_client_wake(struct crl_client *client)
 {
-	client->deferred = false;
-	if (client->kind == CRL_DELEGATION &&
-	    (!atomic_exchange_explicit(&client->control->token, 1, memory_order_acq_rel) ||
-	     UTIL_UNLIKELY(client->owes)))
-		client->owes = !crl_tokens_put(&client->tokens, client->id);
 	if (UTIL_UNLIKELY(crl_sleep_due(&client->waker)))
 		crl_sock_wake(client->sock);
+	return 0;
+}
+
+/* Puts a token, now or at the next call or poll, and wakes the server if it sleeps. */
+__attribute__((noinline)) static int crl_client_put(struct crl_client *client)
+{
+	client->owed = crl_tokens_put(&client->tokens, client->id) ? 0 : CRL_CLIENT_TOKEN;
+	crl_client_choose(client);
+	return crl_client_wake(client);
+}
+
+/* Announces the requests that were written: a token, if none is out, and a wakeup. */
+static int crl_client_announce(struct crl_client *client)
+{
+	bool owes = client->owed & CRL_CLIENT_TOKEN;
+
+	client->owed = 0;
+	if (client->kind == CRL_DELEGATION && (crl_tokens_claim(&client->control->token) || owes))
+		return crl_client_put(client);
+	return crl_client_wake(client);
+}
+
+/* Announces a request without a function call, except where there is more to do. */
+UTIL_INLINE int crl_client_announce_quick(struct crl_client *client)
+{
+	client->owed = 0;
+	if (client->kind == CRL_DELEGATION && crl_tokens_claim(&client->control->token) &&
+	    UTIL_UNLIKELY(!crl_tokens_put_first(&client->tokens, client->id)))
+		return crl_client_put(client);
+	return UTIL_LIKELY(crl_sleep_quiet(&client->waker)) ? 0 : crl_client_wake(client);
+}
+
+/* Returns the error of a call, whose predecessors must not wait for another one. */
+__attribute__((noinline)) static int crl_client_refuse(struct crl_client *client, int ret)
+{
+	crl_client_flush(client);
+	return ret;
+}
+
+/* Calls with a request of any length, in any state of the channel. */
+__attribute__((noinline)) static int crl_client_call_any(struct crl_client *client,
+							 const void *data, size_t len,
+							 void *context, unsigned int flags)
+{
+	int ret;
+
+	if (UTIL_UNLIKELY(client->gone))
+		return -EPIPE;
+	ret = crl_caller_call(&client->caller, data, len, context);
+	if (UTIL_UNLIKELY(ret))
+		return crl_client_refuse(client, ret);
+	client->owed |= CRL_CLIENT_DEFERRED;
+	return flags & CRL_MORE ? 0 : crl_client_announce(client);
 }
 
 int crl_client_call(struct crl_client *client, const void *data, size_t len, void *context,
@@ -208,22 +273,20 @@ int crl_client_call(struct crl_client *client, const void *data, size_t len, voi
 {
 	int ret;
 
-	if (UTIL_UNLIKELY(client->gone))
-		return -EPIPE;
-	ret = crl_caller_call(&client->caller, data, len, context);
-	if (UTIL_UNLIKELY(ret)) {
-		crl_client_flush(client);
-		return ret;
-	}
-	client->deferred = true;
+	if (UTIL_UNLIKELY(len >= client->caller.quick))
+		return crl_client_call_any(client, data, len, context, flags);
+	ret = crl_caller_quick(&client->caller, data, len, context);
+	if (UTIL_UNLIKELY(ret))
+		return crl_client_refuse(client, ret);
 	if (!(flags & CRL_MORE))
-		crl_client_announce(client);
+		return crl_client_announce_quick(client);
+	client->owed = CRL_CLIENT_DEFERRED;
 	return 0;
 }
 
 void crl_client_flush(struct crl_client *client)
 {
-	if (client->deferred || client->owes)
+	if (client->owed)
 		crl_client_announce(client);
 }
 
@@ -247,7 +310,7 @@ int crl_client_poll(struct crl_client *client, struct crl_response *responses, i
 		crl_sleep_disarm(&client->sleep);
 		crl_client_look(client);
 	}
-	if (UTIL_UNLIKELY(client->deferred || client->owes))
+	if (UTIL_UNLIKELY(client->owed))
 		crl_client_announce(client);
 	cnt = crl_caller_poll(&client->caller, responses, max, 0);
 	if (UTIL_LIKELY(cnt))

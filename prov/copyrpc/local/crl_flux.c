@@ -60,9 +60,11 @@ static int crl_flux_link(struct crl_flux *flux, uint32_t from, uint32_t to, bool
 	link->waker.word = &flux->members[to].sleep_word;
 	link->waker.fence = fence;
 	ret = crl_caller_init(&link->caller, &flux->shape, crl_flux_pair(flux, from, to));
-	if (ret)
-		return ret;
-	return crl_callee_init(&link->callee, &flux->shape, crl_flux_pair(flux, to, from), to);
+	ret = ret ? ret
+		  : crl_callee_init(&link->callee, &flux->shape, crl_flux_pair(flux, to, from), to);
+	if (fence)
+		link->caller.quick = link->callee.quick = 0;
+	return ret;
 }
 
 static int crl_flux_join(struct crl_flux *flux, uint32_t index)
@@ -171,16 +173,11 @@ void crl_member_flush(struct crl_member *member)
 			crl_member_announce(member, &member->links[i]);
 }
 
-int crl_member_call(struct crl_member *member, uint32_t to, const void *data, size_t len,
-		    void *context, unsigned int flags)
+/* Ends a call to `link`, whose request was written if `ret` is 0. */
+__attribute__((noinline)) static int crl_member_called(struct crl_member *member,
+						       struct crl_link *link, int ret,
+						       unsigned int flags)
 {
-	struct crl_link *link;
-	int ret;
-
-	if (UTIL_UNLIKELY(to >= member->flux->cnt))
-		return -EINVAL;
-	link = &member->links[to];
-	ret = crl_caller_call(&link->caller, data, len, context);
 	if (UTIL_UNLIKELY(ret)) {
 		crl_member_flush(member);
 	} else if (!(flags & CRL_MORE)) {
@@ -190,6 +187,40 @@ int crl_member_call(struct crl_member *member, uint32_t to, const void *data, si
 		member->deferred_cnt++;
 	}
 	return ret;
+}
+
+/* Calls with a request of any length. */
+__attribute__((noinline)) static int crl_member_call_any(struct crl_member *member,
+							 struct crl_link *link, const void *data,
+							 size_t len, void *context,
+							 unsigned int flags)
+{
+	int ret = crl_caller_call(&link->caller, data, len, context);
+
+	return crl_member_called(member, link, ret, flags);
+}
+
+/* Returns true if what was written to `link` needs no announcement, now or later. */
+static inline bool crl_member_quiet(const struct crl_link *link, unsigned int flags)
+{
+	return flags & CRL_MORE ? link->deferred : !link->deferred && crl_sleep_quiet(&link->waker);
+}
+
+int crl_member_call(struct crl_member *member, uint32_t to, const void *data, size_t len,
+		    void *context, unsigned int flags)
+{
+	struct crl_link *link;
+	int ret;
+
+	if (UTIL_UNLIKELY(to >= member->flux->cnt))
+		return -EINVAL;
+	link = &member->links[to];
+	if (UTIL_UNLIKELY(len >= link->caller.quick))
+		return crl_member_call_any(member, link, data, len, context, flags);
+	ret = crl_caller_quick(&link->caller, data, len, context);
+	if (UTIL_LIKELY(!ret && crl_member_quiet(link, flags)))
+		return 0;
+	return crl_member_called(member, link, ret, flags);
 }
 
 uint32_t crl_member_pending(const struct crl_member *member, uint32_t to)
@@ -228,17 +259,33 @@ int crl_member_take(struct crl_member *member, struct crl_request *requests, int
 	return cnt;
 }
 
+/* Replies with any length. */
+__attribute__((noinline)) static int crl_member_reply_any(struct crl_member *member,
+							  struct crl_link *link, uint64_t handle,
+							  const void *data, size_t len)
+{
+	int ret = crl_callee_reply(&link->callee, handle, data, len);
+
+	if (!ret)
+		crl_member_announce(member, link);
+	return ret;
+}
+
 int crl_member_reply(struct crl_member *member, uint64_t handle, const void *data, size_t len)
 {
 	uint32_t from = crl_handle_owner(handle);
+	struct crl_link *link;
 	int ret;
 
 	if (UTIL_UNLIKELY(from >= member->flux->cnt))
 		return -EINVAL;
-	ret = crl_callee_reply(&member->links[from].callee, handle, data, len);
-	if (!ret)
-		crl_member_announce(member, &member->links[from]);
-	return ret;
+	link = &member->links[from];
+	if (UTIL_UNLIKELY(len >= link->callee.quick))
+		return crl_member_reply_any(member, link, handle, data, len);
+	ret = crl_callee_quick(&link->callee, handle, data, len);
+	if (UTIL_LIKELY(ret || crl_sleep_quiet(&link->waker)))
+		return ret;
+	return crl_member_called(member, link, 0, 0);
 }
 
 int crl_member_poll(struct crl_member *member, struct crl_response *responses, int max)
@@ -250,7 +297,10 @@ int crl_member_poll(struct crl_member *member, struct crl_response *responses, i
 	if (UTIL_UNLIKELY(member->deferred_cnt))
 		crl_member_flush(member);
 	for (uint32_t looks = member->flux->cnt; looks && cnt < max; looks--) {
-		cnt += crl_caller_poll(&member->links[at].caller, responses + cnt, max - cnt, at);
+		struct crl_caller *caller = &member->links[at].caller;
+
+		if (crl_caller_ready(caller))
+			cnt += crl_caller_poll(caller, responses + cnt, max - cnt, at);
 		at = crl_member_next(member, at);
 	}
 	member->poll_start = at;

@@ -82,6 +82,13 @@ static inline void crl_ring_format(const struct crl_ring *ring, uint32_t start)
 				      memory_order_relaxed);
 }
 
+static inline void crl_ring_publish(struct crl_entry *entry, uint32_t pos, uint64_t tag,
+				    uint32_t len)
+{
+	atomic_store_explicit(&entry->tag, tag, memory_order_relaxed);
+	atomic_store_explicit(&entry->word, (uint64_t)(pos + 1) << 32 | len, memory_order_release);
+}
+
 /** Writes an entry, len <= max. Pairs with crl_ring_get. */
 static inline void crl_ring_put(const struct crl_ring *ring, uint32_t pos, uint64_t tag,
 				const void *data, uint32_t len)
@@ -89,8 +96,29 @@ static inline void crl_ring_put(const struct crl_ring *ring, uint32_t pos, uint6
 	struct crl_entry *entry = crl_ring_at(ring, pos);
 
 	util_copy(entry->data, data, len);
-	atomic_store_explicit(&entry->tag, tag, memory_order_relaxed);
-	atomic_store_explicit(&entry->word, (uint64_t)(pos + 1) << 32 | len, memory_order_release);
+	crl_ring_publish(entry, pos, tag, len);
+}
+
+/**
+ * Writes an entry without a function call, so that the caller needs no stack frame. len: at most
+ * UTIL_COPY_SHORT and max.
+ */
+UTIL_INLINE void crl_ring_put_short(const struct crl_ring *ring, uint32_t pos, uint64_t tag,
+				    const void *data, uint32_t len)
+{
+	struct crl_entry *entry = crl_ring_at(ring, pos);
+
+	if (UTIL_LIKELY(len - 16 <= 16))
+		UTIL_COPY_PAIR(unsigned __int128, entry->data, data, len);
+	else
+		util_copy_short(entry->data, data, len);
+	crl_ring_publish(entry, pos, tag, len);
+}
+
+/** Returns the length from which on crl_ring_put_short may not be used. */
+static inline uint32_t crl_ring_long(const struct crl_ring *ring)
+{
+	return (ring->max < UTIL_COPY_SHORT ? ring->max : UTIL_COPY_SHORT) + 1;
 }
 
 /** Returns true if the entry at `pos` is there. */

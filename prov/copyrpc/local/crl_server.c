@@ -138,6 +138,12 @@ void crl_server_close(struct crl_server *server)
 
 void crl_server_counters(const struct crl_server *server, struct crl_counters *counters)
 {
+	uint64_t open = 0;
+
+	for (uint32_t i = 0; i < server->options.max_clients; i++)
+		open += server->peers[i] ? crl_callee_open(&server->peers[i]->callee) : 0;
 	*counters = server->counters;
 	counters->clients = server->live_cnt;
+	/* Each request that was taken is open, was replied to, or was discarded. */
+	counters->replied = counters->taken - counters->discarded - open;
 }

@@ -88,6 +88,17 @@ static inline uint32_t crl_sleep_look(const struct crl_waker *waker)
 	return atomic_load_explicit(waker->word, memory_order_relaxed);
 }
 
+/**
+ * Returns false if crl_sleep_due must be called. For a waker that was set up without `fence`; it
+ * sees by itself when the sleeper asks for fences later.
+ */
+static inline bool crl_sleep_quiet(const struct crl_waker *waker)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	return UTIL_LIKELY(!(atomic_load_explicit(waker->word, memory_order_relaxed) &
+			     (CRL_SLEEP_ARMED | CRL_SLEEP_FENCE)));
+}
+
 /** Returns true if the sleeper must be woken for what was published before this call. */
 static inline bool crl_sleep_due(struct crl_waker *waker)
 {

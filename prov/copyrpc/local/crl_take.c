@@ -20,21 +20,26 @@
 #define CRL_TAKE_SWEEP_NS  (10 * UTIL_NS_PER_MS)
 #define CRL_TAKE_SUSPECT   1024 /* calls that look at every client after a sign of damage */
 
-/* Takes from one client. A client whose memory is not valid is disconnected. */
-static int crl_take_from(struct crl_server *server, struct crl_peer *peer,
-			 struct crl_request *requests, int max)
+/* Disconnects a client whose memory is not valid. */
+__attribute__((noinline)) static int crl_take_expel(struct crl_server *server,
+						    struct crl_peer *peer)
 {
-	int cnt = crl_callee_take(&peer->callee, requests, max);
-
-	if (UTIL_LIKELY(cnt >= 0))
-		return cnt;
 	server->counters.expelled++;
 	crl_accept_drop(server, peer);
 	return 0;
 }
 
+/* Takes from one client. */
+UTIL_INLINE int crl_take_from(struct crl_server *server, struct crl_peer *peer,
+			      struct crl_request *requests, int max)
+{
+	int cnt = crl_callee_take(&peer->callee, requests, max);
+
+	return UTIL_LIKELY(cnt >= 0) ? cnt : crl_take_expel(server, peer);
+}
+
 /* Looks at every client once, beginning with another one each time. */
-static int crl_take_round(struct crl_server *server, struct crl_request *requests, int max)
+UTIL_INLINE int crl_take_round(struct crl_server *server, struct crl_request *requests, int max)
 {
 	uint32_t idx = server->start < server->live_cnt ? server->start : 0;
 	int cnt = 0;
@@ -51,7 +56,7 @@ static int crl_take_round(struct crl_server *server, struct crl_request *request
 }
 
 /* Finds the client of the next token. Returns false if there is no token. */
-static bool crl_take_next(struct crl_server *server)
+UTIL_INLINE bool crl_take_next(struct crl_server *server)
 {
 	struct crl_peer *peer;
 	uint32_t id = 0;
@@ -74,7 +79,7 @@ static bool crl_take_next(struct crl_server *server)
 	return true;
 }
 
-static int crl_take_current(struct crl_server *server, struct crl_request *requests, int max)
+UTIL_INLINE int crl_take_current(struct crl_server *server, struct crl_request *requests, int max)
 {
 	int most = max < (int)server->budget ? max : (int)server->budget;
 	int cnt = crl_take_from(server, server->current, requests, most);
@@ -85,7 +90,7 @@ static int crl_take_current(struct crl_server *server, struct crl_request *reque
 	return cnt;
 }
 
-static int crl_take_tokens(struct crl_server *server, struct crl_request *requests, int max)
+UTIL_INLINE int crl_take_tokens(struct crl_server *server, struct crl_request *requests, int max)
 {
 	int cnt = 0;
 
@@ -113,7 +118,8 @@ static bool crl_take_lost(const struct crl_server *server, const struct crl_requ
 }
 
 /* Takes requests whose token is missing, or not put yet. */
-static int crl_take_sweep(struct crl_server *server, struct crl_request *requests, int max)
+__attribute__((noinline)) static int crl_take_sweep(struct crl_server *server,
+						    struct crl_request *requests, int max)
 {
 	int cnt = crl_take_round(server, requests, max);
 
@@ -195,10 +201,21 @@ static int crl_take_discard(struct crl_server *server, struct crl_peer *peer, ui
 	return -EPIPE;
 }
 
-int crl_server_reply(struct crl_server *server, uint64_t handle, const void *data, size_t len)
+/* Wakes a client if it sleeps. */
+__attribute__((noinline)) static int crl_take_wake(struct crl_server *server, struct crl_peer *peer)
 {
-	uint32_t id = crl_handle_owner(handle);
-	struct crl_peer *peer = id < server->options.max_clients ? server->peers[id] : NULL;
+	if (UTIL_UNLIKELY(crl_sleep_due(&peer->waker))) {
+		server->counters.wakeups++;
+		crl_sock_wake(peer->sock);
+	}
+	return 0;
+}
+
+/* Replies with any length to a client in any state. */
+__attribute__((noinline)) static int crl_take_reply_any(struct crl_server *server,
+							struct crl_peer *peer, uint64_t handle,
+							const void *data, size_t len)
+{
 	int ret;
 
 	if (UTIL_UNLIKELY(!peer))
@@ -206,12 +223,19 @@ int crl_server_reply(struct crl_server *server, uint64_t handle, const void *dat
 	if (UTIL_UNLIKELY(!peer->control))
 		return crl_take_discard(server, peer, handle);
 	ret = crl_callee_reply(&peer->callee, handle, data, len);
+	return ret ? ret : crl_take_wake(server, peer);
+}
+
+int crl_server_reply(struct crl_server *server, uint64_t handle, const void *data, size_t len)
+{
+	uint32_t id = crl_handle_owner(handle);
+	struct crl_peer *peer = id < server->options.max_clients ? server->peers[id] : NULL;
+	int ret;
+
+	if (UTIL_UNLIKELY(!peer || len >= peer->callee.quick))
+		return crl_take_reply_any(server, peer, handle, data, len);
+	ret = crl_callee_quick(&peer->callee, handle, data, len);
 	if (UTIL_UNLIKELY(ret))
 		return ret;
-	server->counters.replied++;
-	if (UTIL_UNLIKELY(crl_sleep_due(&peer->waker))) {
-		server->counters.wakeups++;
-		crl_sock_wake(peer->sock);
-	}
-	return 0;
+	return UTIL_LIKELY(crl_sleep_quiet(&peer->waker)) ? 0 : crl_take_wake(server, peer);
 }

@@ -44,10 +44,11 @@ Test(crl_callee, a_request_is_replied_to_once)
 	crl_ring_put(&callee.requests, 0, 1, "", 0);
 	cr_assert_eq(crl_callee_take(&callee, &request, 1), 1);
 	handle = request.handle;
+	cr_assert_eq(crl_handle_owner(handle), 0);
 	cr_assert_eq(crl_callee_reply(&callee, handle, "123456789", 9), -EMSGSIZE);
-	cr_assert_eq(crl_callee_reply(&callee, handle ^ 1ull << 32, "", 0), -EINVAL, "slot");
-	cr_assert_eq(crl_callee_reply(&callee, handle ^ 1ull << 47, "", 0), -EINVAL, "no slot");
-	cr_assert_eq(crl_callee_reply(&callee, handle ^ 2, "", 0), -EINVAL, "generation");
+	cr_assert_eq(crl_callee_reply(&callee, handle ^ 1, "", 0), -EINVAL, "slot");
+	cr_assert_eq(crl_callee_reply(&callee, handle ^ 1ull << 15, "", 0), -EINVAL, "no slot");
+	cr_assert_eq(crl_callee_reply(&callee, handle ^ 2ull << 32, "", 0), -EINVAL, "generation");
 	cr_assert_eq(crl_callee_reply(&callee, handle, "", 0), 0);
 	cr_assert_eq(crl_callee_reply(&callee, handle, "", 0), -EINVAL, "twice");
 	crl_ring_put(&callee.requests, 1, 1, "", 0);

@@ -43,7 +43,7 @@ Test(crl_caller, responses_that_name_no_open_call_are_skipped)
 
 	cr_assert_eq(crl_caller_init(&caller, &shape, mem), 0);
 	cr_assert_eq(crl_caller_call(&caller, "", 0, &context), 0);
-	good = (uint64_t)caller.calls[0].generation << 32;
+	good = caller.calls[0].tag;
 	crl_ring_put(&caller.responses, 0, good + (2ull << 32), "", 0);
 	crl_ring_put(&caller.responses, 1, good | 1, "", 0);
 	cr_assert_eq(crl_caller_poll(&caller, &response, 1, 0), 0);
@@ -56,6 +56,28 @@ Test(crl_caller, responses_that_name_no_open_call_are_skipped)
 	cr_assert_eq(response.peer, 5);
 	crl_ring_put(&caller.responses, 5, good, "x", 1);
 	cr_assert_eq(crl_caller_poll(&caller, &response, 1, 0), 0, "the second response");
+	cr_assert_eq(crl_caller_pending(&caller), 0);
+	crl_caller_fini(&caller);
+	free(mem);
+}
+
+/* At depth 1 every tag leads to the one slot or to the one that is never open. */
+Test(crl_caller, no_tag_ends_a_call_that_is_not_open)
+{
+	static const struct crl_shape one = { .depth = 1, .request_max = 8, .response_max = 8 };
+	static const uint64_t tags[] = {
+		0, 1, 2, UINT32_MAX, 1ull << 32, 1ull << 63, UINT64_MAX - 1, UINT64_MAX
+	};
+	void *mem = new_memory(), *context;
+	struct crl_caller caller;
+	struct crl_response response;
+
+	cr_assert_eq(crl_caller_init(&caller, &one, mem), 0);
+	for (uint32_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+		cr_assert_not(crl_caller_close(&caller, tags[i], &context));
+		crl_ring_put(&caller.responses, i, tags[i], "x", 1);
+		cr_assert_eq(crl_caller_poll(&caller, &response, 1, 0), 0);
+	}
 	cr_assert_eq(crl_caller_pending(&caller), 0);
 	crl_caller_fini(&caller);
 	free(mem);

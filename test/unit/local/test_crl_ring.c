@@ -75,6 +75,28 @@ Test(crl_ring, entries_that_were_written_wait_in_order)
 	free(ring.base);
 }
 
+Test(crl_ring, short_strings_of_every_length_arrive_whole)
+{
+	struct crl_ring ring = new_ring(0);
+	unsigned char bytes[UTIL_COPY_SHORT];
+	struct crl_item item = { 0 };
+
+	for (uint32_t len = 0; len < crl_ring_long(&ring); len++) {
+		for (uint32_t i = 0; i < len; i++)
+			bytes[i] = (unsigned char)(len + i);
+		memset(crl_ring_at(&ring, len)->data, 0xee, MAX);
+		crl_ring_put_short(&ring, len, len, bytes, len);
+		cr_assert(crl_ring_get(&ring, len, &item));
+		cr_assert_eq(item.len, len);
+		cr_assert_eq(item.tag, len);
+		cr_assert_eq(memcmp(item.data, bytes, len), 0);
+		cr_assert_eq(((const unsigned char *)item.data)[len], 0xee);
+	}
+	ring.max = 3;
+	cr_assert_eq(crl_ring_long(&ring), 4);
+	free(ring.base);
+}
+
 Test(crl_ring, short_strings_share_the_line_of_their_word)
 {
 	cr_assert_eq(crl_ring_stride(48), 64);

@@ -81,3 +81,80 @@ ParameterizedTest(enum crl_kind *kind, crl_take, replies_may_be_in_any_order)
 	crl_client_close(client);
 	crl_server_close(server);
 }
+
+ParameterizedTestParameters(crl_take, bytes_of_every_length_arrive)
+{
+	static enum crl_kind kinds[] = { CRL_DELEGATION, CRL_IPC };
+
+	return cr_make_param_array(enum crl_kind, kinds, 2);
+}
+
+ParameterizedTest(enum crl_kind *kind, crl_take, bytes_of_every_length_arrive)
+{
+	const char *name = local_pair_name("lengths");
+	struct crl_server *server = local_pair_server(*kind, name, &small);
+	struct crl_client *client = local_pair_client(server, name);
+	unsigned char bytes[101];
+	struct crl_request request;
+	struct crl_response response;
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (unsigned char)(3 * i + 1);
+	for (size_t len = 0; len <= 100; len++) {
+		size_t back = len / 2;
+
+		cr_assert_eq(crl_client_call(client, bytes, len, NULL, 0), 0);
+		local_pair_take(server, &request, 1);
+		cr_assert_eq(request.len, len);
+		cr_assert_eq(memcmp(request.data, bytes, len), 0);
+		cr_assert_eq((uintptr_t)request.data % 16, 0);
+		cr_assert_eq(crl_server_reply(server, request.handle, bytes, 51), -EMSGSIZE);
+		cr_assert_eq(crl_server_reply(server, request.handle, bytes + 1, back), 0);
+		local_pair_poll(client, &response, 1);
+		cr_assert_eq(response.len, back);
+		cr_assert_eq(memcmp(response.data, bytes + 1, back), 0);
+	}
+	cr_assert_eq(crl_client_call(client, bytes, 101, NULL, 0), -EMSGSIZE);
+	crl_client_close(client);
+	crl_server_close(server);
+}
+
+ParameterizedTestParameters(crl_take, each_request_is_counted_once)
+{
+	static enum crl_kind kinds[] = { CRL_DELEGATION, CRL_IPC };
+
+	return cr_make_param_array(enum crl_kind, kinds, 2);
+}
+
+/* Three of four requests are taken: one is replied to, one stays open, one outlives its client. */
+ParameterizedTest(enum crl_kind *kind, crl_take, each_request_is_counted_once)
+{
+	const char *name = local_pair_name("counted");
+	struct crl_server *server = local_pair_server(*kind, name, &small);
+	struct crl_client *client = local_pair_client(server, name);
+	struct crl_request requests[DEPTH];
+	struct crl_counters counters;
+
+	for (int i = 0; i < DEPTH; i++)
+		cr_assert_eq(crl_client_call(client, &i, sizeof(i), NULL, 0), 0);
+	local_pair_take(server, requests, 3);
+	cr_assert_eq(crl_server_reply(server, UINT64_MAX, "", 0), -EINVAL);
+	cr_assert_eq(crl_server_reply(server, requests[0].handle + 1, "", 0), 0, "the next slot");
+	cr_assert_eq(crl_server_reply(server, requests[1].handle, "", 0), -EINVAL, "once");
+	crl_server_counters(server, &counters);
+	cr_assert_eq(counters.taken, 3);
+	cr_assert_eq(counters.replied, 1);
+	crl_client_close(client);
+	do {
+		crl_server_wait(server, 1);
+		crl_server_take(server, NULL, 0);
+		crl_server_counters(server, &counters);
+	} while (counters.clients);
+	cr_assert_eq(counters.replied, 1);
+	cr_assert_eq(crl_server_reply(server, requests[0].handle, "", 0), -EPIPE);
+	cr_assert_eq(crl_server_reply(server, requests[0].handle, "", 0), -EINVAL, "once");
+	crl_server_counters(server, &counters);
+	cr_assert_eq(counters.replied, 1);
+	cr_assert_eq(counters.discarded, 1);
+	crl_server_close(server);
+}

@@ -93,6 +93,41 @@ Test(crl_tokens, a_hint_that_is_laps_old_is_passed)
 	free(tokens.mem);
 }
 
+Test(crl_tokens, a_hint_that_went_back_to_any_position_costs_no_token_and_no_order)
+{
+	struct crl_tokens tokens = new_tokens();
+	struct rng rng = { .state = 7 };
+	uint32_t put = 0, taken = 0;
+
+	for (int step = 0; step < 20000; step++) {
+		bool full = put - taken == WORDS;
+
+		atomic_store(&tokens.mem->head, rng_below(&rng, put + 1));
+		cr_assert_eq(crl_tokens_put(&tokens, put), !full, "step %d", step);
+		put += !full;
+		for (uint64_t i = rng_below(&rng, 3); i && taken < put; i--)
+			cr_assert_eq(take(&tokens), taken++);
+	}
+	free(tokens.mem);
+}
+
+Test(crl_tokens, the_first_try_succeeds_where_the_hint_is_right_only)
+{
+	struct crl_tokens tokens = new_tokens();
+
+	cr_assert(crl_tokens_put_first(&tokens, 1));
+	cr_assert(crl_tokens_put_first(&tokens, 2));
+	atomic_store(&tokens.mem->head, 1);
+	cr_assert_not(crl_tokens_put_first(&tokens, 3), "filled");
+	cr_assert_eq(take(&tokens), 1);
+	atomic_store(&tokens.mem->head, 0);
+	cr_assert_not(crl_tokens_put_first(&tokens, 3), "empty in a later lap");
+	cr_assert(crl_tokens_put(&tokens, 3));
+	cr_assert_eq(take(&tokens), 2);
+	cr_assert_eq(take(&tokens), 3);
+	free(tokens.mem);
+}
+
 Test(crl_tokens, a_repaired_hint_makes_room_again)
 {
 	struct crl_tokens tokens = new_tokens();
