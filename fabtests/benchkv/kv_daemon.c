@@ -174,13 +174,14 @@ static void kv_daemon_route(struct kv_daemon *d, const struct kv_pending *from)
 static void kv_daemon_route_taken(struct kv_daemon *d, enum kv_source source,
 				  const struct crl_request *requests, int n)
 {
-	for (int i = 0; i < n; i++)
-		kv_daemon_route(d, &(struct kv_pending){
-					   .source = source,
-					   .handle = requests[i].handle,
-					   .data = requests[i].data,
-					   .len = requests[i].len,
-				   });
+	struct kv_pending from = { .source = source };
+
+	for (int i = 0; i < n; i++) {
+		from.handle = requests[i].handle;
+		from.data = requests[i].data;
+		from.len = requests[i].len;
+		kv_daemon_route(d, &from);
+	}
 }
 
 /* Processes the requests of clients. Returns their number. */
