@@ -3,9 +3,9 @@
  * Memory that an instruction of x86-64 accesses, from its bytes and the registers before it runs.
  * Called by insn_count, which counts cache lines.
  *
- * Gathers, scatters and what saves the state of the processor are unknown. Prefetches, hints and lea
- * access nothing. A repeated string instruction is one access for each step, as the processor traps
- * after each repetition.
+ * Gathers, scatters and what saves the state of the processor are unknown. Prefetches, hints and
+ * lea access nothing. A repeated string instruction is one access for each step, as the processor
+ * traps after each repetition.
  *
  * Tested by fabtests/benchmarks/line_probe.c, which test/suite.d/71-growth counts.
  */

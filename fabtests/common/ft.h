@@ -91,8 +91,9 @@ double ft_now(void); /* Returns a clock in seconds. */
 /** Waits a moment, or a number of seconds, with progress. */
 void ft_pause(struct ft *ft, double seconds);
 /**
- * Counts a turn of a loop that waits, and whether it found something. After many turns in a row that
- * found nothing each sleeps a little: the processor is of more use to the process that is waited for.
+ * Counts a turn of a loop that waits, and whether it found something. After many turns in a row
+ * that found nothing each sleeps a little: the processor is of more use to the process that is
+ * waited for.
  */
 void ft_turn(struct ft *ft, bool found);
 

@@ -303,8 +303,8 @@ static void all_end_badly(struct ft_fab *fab, fi_addr_t addr, int want)
 }
 
 /*
- * The sends and the injected message fail by two attempts to connect. Other providers have limits of
- * their own.
+ * The sends and the injected message fail by two attempts to connect. Other providers have limits
+ * of their own.
  */
 static void run_nobody(struct ft *ft)
 {
