@@ -249,6 +249,7 @@ int main(int argc, char **argv)
 	raise_files();
 	util_params.mem = (size_t)CNT_MAX * 4 * RING_LEN;
 	util_params.ring_size = RING_LEN;
+	util_params.rc_max = CNT_MAX; /* a queue pair for each connection */
 	side_open(&tx, ops);
 	side_open(&rx, ops);
 	for (uint32_t i = 0; i < cnt; i++)
