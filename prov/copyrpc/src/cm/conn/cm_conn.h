@@ -8,8 +8,7 @@
  *
  * A prepared conn belongs to the engine until cm_conn_put and remains as DOWN, linked only in
  * cm_ep.conns. A failed prepare frees the conn at once. Protected by the node's mutex, except
- * addr, pid and peer_inc, which are constant, and
- * identity, which is constant once the conn is UP.
+ * addr, pid and peer_inc, which are constant, and identity, which is constant once the conn is UP.
  */
 #ifndef CM_CONN_CM_CONN_H
 #define CM_CONN_CM_CONN_H
