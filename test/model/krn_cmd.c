@@ -157,7 +157,8 @@ void krn_cmd_driver(const struct krn_cmd *cmd, void *to, size_t size)
 	size_t len = cmd->drv_len < size ? cmd->drv_len : size;
 
 	memset(to, 0, size);
-	memcpy(to, cmd->drv, len);
+	if (len)
+		memcpy(to, cmd->drv, len);
 }
 
 /* Writes a struct and fills the remaining space with zeros, as the kernel does. */
@@ -167,7 +168,8 @@ static void put(void *to, size_t room, const void *from, size_t len)
 		return;
 	if (len > room)
 		len = room;
-	memcpy(to, from, len);
+	if (len)
+		memcpy(to, from, len);
 	memset((char *)to + len, 0, room - len);
 }
 

@@ -64,10 +64,10 @@ static struct util_pool_chunk *util_pool_chunk_alloc(size_t len)
 {
 	void *chunk;
 
+	if (len > PTRDIFF_MAX - UTIL_POOL_HUGE)
+		return NULL;
 	if (len % UTIL_POOL_HUGE && len % UTIL_POOL_HUGE < UTIL_POOL_HUGE / 32 * 31)
 		return aligned_alloc(UTIL_CACHE_LINE, len);
-	if (len > SIZE_MAX - UTIL_POOL_HUGE)
-		return NULL;
 	len = util_align_up(len, UTIL_POOL_HUGE);
 	chunk = aligned_alloc(UTIL_POOL_HUGE, len);
 	if (chunk)

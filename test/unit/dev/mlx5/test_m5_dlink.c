@@ -199,7 +199,7 @@ Test(m5_dlink, arrivals_before_attach_are_kept_in_order)
 
 Test(m5_dlink, an_ack_is_reported_and_makes_the_initiator_idle)
 {
-	struct m5_dci *dci = &f->dev.dc.pool.dci[0];
+	struct m5_dci *dci;
 
 	setup(true);
 	dci = &f->dev.dc.pool.dci[0];
