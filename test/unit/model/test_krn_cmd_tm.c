@@ -44,7 +44,7 @@ static int create(struct ib_uverbs_create_xsrq req)
 					  .db_addr = (uintptr_t)border_pages(1),
 					  .uidx = UIDX };
 	struct {
-		struct ib_uverbs_create_srq_resp core;
+		__u32 srq_handle, max_wr, max_sge, srqn; /* struct ib_uverbs_create_srq_resp */
 		struct mlx5_ib_create_srq_resp drv;
 	} resp = { 0 };
 	ssize_t rc = border_command(ctx, IB_USER_VERBS_CMD_CREATE_XSRQ, &req, sizeof(req), &drv,
@@ -52,8 +52,8 @@ static int create(struct ib_uverbs_create_xsrq req)
 
 	if (rc < 0)
 		return (int)rc;
-	cr_expect_eq(resp.core.srqn, resp.drv.srqn);
-	return (int)resp.core.srq_handle;
+	cr_expect_eq(resp.srqn, resp.drv.srqn);
+	return (int)resp.srq_handle;
 }
 
 static struct mdl_srq *create_xrq(uint32_t tags)
