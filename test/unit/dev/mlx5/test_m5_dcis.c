@@ -6,13 +6,14 @@
 
 #define DCIS  3u
 #define LINKS 8u
+#define MANY  200u
 
 TestSuite(m5_dcis, .timeout = 200);
 
 static struct m5_dcis pool;
 static struct sq_device device[DCIS];
 static uint64_t words[DCIS][64];
-static struct m5_dlink link[LINKS];
+static struct m5_dlink link[MANY];
 
 static void setup(uint32_t links)
 {
@@ -25,7 +26,7 @@ static void setup(uint32_t links)
 	}
 	pool.cnt = DCIS;
 	pool.link_cnt = links;
-	for (uint32_t i = 0; i < LINKS; i++)
+	for (uint32_t i = 0; i < MANY; i++)
 		m5_dlink_init(&link[i]);
 }
 
@@ -211,6 +212,28 @@ Test(m5_dcis, a_link_over_its_quota_does_not_leave_a_busy_initiator)
 	teardown();
 }
 
+/* Two over their quota wait for each other, if a link may wait for its own idle initiator. */
+Test(m5_dcis, a_link_over_its_quota_keeps_an_idle_initiator_that_no_other_can_take)
+{
+	setup(LINKS);
+	for (uint32_t n = 0; n < DCIS; n++)
+		cr_assert(post(n));
+	for (uint32_t i = 1; i < M5_DCI_QUOTA; i++)
+		if (!post(0))
+			cr_assert_fail("room for %u", i);
+	cr_assert(!post(5));
+	cr_assert(!post(0), "over its quota, and busy");
+	execute(index_of(&link[1]));
+	cr_assert(post(5));
+	for (uint32_t i = 0; i < 2 * M5_DCI_QUOTA; i++) {
+		cr_assert(post(5), "post %u: none waits but link 0, for its own", i);
+		execute(index_of(&link[5]));
+	}
+	execute(index_of(&link[0]));
+	cr_expect(post(0));
+	teardown();
+}
+
 Test(m5_dcis, what_does_not_report_is_made_to_when_another_link_waits)
 {
 	setup(DCIS);
@@ -260,5 +283,22 @@ Test(m5_dcis, no_link_starves)
 	}
 	for (uint32_t n = 0; n < LINKS; n++)
 		cr_expect_gt(cnt[n], 100000 / LINKS / 20, "link %u: %u posts", n, cnt[n]);
+	teardown();
+}
+
+/* Links post in the same order in each round, as the engine's list of those with bytes to send. */
+Test(m5_dcis, no_link_of_many_starves)
+{
+	uint32_t cnt[MANY] = { 0 };
+
+	setup(MANY);
+	for (uint32_t round = 0; round < 2000; round++) {
+		for (uint32_t n = 0; n < MANY; n++)
+			cnt[n] += post(n);
+		for (uint32_t i = 0; i < DCIS; i++)
+			execute(i);
+	}
+	for (uint32_t n = 0; n < MANY; n++)
+		cr_expect_gt(cnt[n], 2000 * DCIS / MANY / 3, "link %u: %u posts", n, cnt[n]);
 	teardown();
 }

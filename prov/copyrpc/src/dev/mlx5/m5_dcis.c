@@ -16,7 +16,23 @@ struct m5_dci *m5_dcis_find(struct m5_dcis *pool, uint32_t qpn)
 	return NULL;
 }
 
-static void m5_dcis_assign(struct m5_dci *dci, struct m5_dlink *link)
+static void m5_dcis_wait(struct m5_dcis *pool, struct m5_dlink *link)
+{
+	if (!util_list_is_empty(&link->waits))
+		return;
+	util_list_push_back(&pool->waiting, &link->waits);
+	pool->waiting_cnt++;
+}
+
+static void m5_dcis_end_wait(struct m5_dcis *pool, struct m5_dlink *link)
+{
+	if (util_list_is_empty(&link->waits))
+		return;
+	util_list_remove(&link->waits);
+	pool->waiting_cnt--;
+}
+
+static void m5_dcis_assign(struct m5_dcis *pool, struct m5_dci *dci, struct m5_dlink *link)
 {
 	if (dci->owner)
 		dci->owner->dci = NULL;
@@ -24,7 +40,7 @@ static void m5_dcis_assign(struct m5_dci *dci, struct m5_dlink *link)
 	dci->used = 0;
 	dci->reserved = 0;
 	link->dci = dci;
-	util_list_remove(&link->waits);
+	m5_dcis_end_wait(pool, link);
 }
 
 void m5_dcis_pass_on(struct m5_dcis *pool, struct m5_dci *dci)
@@ -37,8 +53,8 @@ void m5_dcis_pass_on(struct m5_dcis *pool, struct m5_dci *dci)
 		/* One over its quota may not leave its initiator, which is busy. */
 		if (dci->broken || (link->dci && link->dci != dci))
 			continue;
-		m5_dcis_assign(dci, link);
-		dci->reserved = M5_DCI_RESERVED;
+		m5_dcis_assign(pool, dci, link);
+		dci->reserved = M5_DCI_RESERVED + M5_DCI_TURNS * pool->waiting_cnt;
 		return;
 	}
 }
@@ -81,11 +97,16 @@ struct m5_dci *m5_dcis_take_cold(struct m5_dcis *pool, struct m5_dlink *link)
 	struct m5_dci *dci = link->dci ? NULL : m5_dcis_idle(pool);
 
 	if (dci) {
-		m5_dcis_assign(dci, link);
+		m5_dcis_assign(pool, dci, link);
 		return dci;
 	}
-	if (util_list_is_empty(&link->waits))
-		util_list_push_back(&pool->waiting, &link->waits);
+	m5_dcis_wait(pool, link);
+	/* Over its quota: no completion follows that would pass an idle initiator on. */
+	if (link->dci && m5_dci_is_idle(link->dci)) {
+		m5_dcis_pass_on(pool, link->dci);
+		if (link->dci)
+			return link->dci;
+	}
 	for (uint32_t i = 0; i < pool->cnt; i++)
 		m5_dcis_report(&pool->dci[i]);
 	return NULL;
@@ -95,7 +116,7 @@ void m5_dcis_leave(struct m5_dcis *pool, struct m5_dlink *link)
 {
 	struct m5_dci *dci = link->dci;
 
-	util_list_remove(&link->waits);
+	m5_dcis_end_wait(pool, link);
 	link->dci = NULL;
 	if (!dci)
 		return;

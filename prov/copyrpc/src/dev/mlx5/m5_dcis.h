@@ -13,8 +13,10 @@
  *                             costs two packets
  *
  * A link that finds none idle waits, in order. A DCI that becomes idle goes to the first that
- * waits, and is reserved until its next post, but not for ever: M5_DCI_RESERVED refusals of others
- * end that. A link that others wait for gets no more than M5_DCI_QUOTA posts in a row.
+ * waits, and is reserved until its next post, but not for ever: refusals of others end that,
+ * M5_DCI_RESERVED of them and M5_DCI_TURNS per link that waits. All of those try in turn, so the
+ * order holds however many there are. A link that others wait for gets no more than M5_DCI_QUOTA
+ * posts in a row.
  *
  * Runs in the polling thread, but for the creation. Pure but for NOPs that it posts. Tests:
  * test/unit/dev/mlx5/test_m5_dcis.c.
@@ -31,6 +33,7 @@
 #define M5_DCIS_MAX     64u
 #define M5_DCI_QUOTA    32u
 #define M5_DCI_RESERVED 64u
+#define M5_DCI_TURNS    4u
 
 struct m5_scq;
 struct m5_dlink;
@@ -56,6 +59,7 @@ struct m5_dcis {
 	uint32_t cnt;
 	uint32_t link_cnt; /* attached links */
 	uint64_t clock;
+	uint32_t waiting_cnt;
 	struct util_list waiting; /* m5_dlink.waits */
 };
 
