@@ -62,6 +62,8 @@ static void make_links(void)
 		ends[i].link->user = &ends[i];
 		CHECK(ends[i].link->tx_base && ends[i].link->tx_len == 1024ull << 2 * i);
 		dcs += !!(ends[i].link->caps & DEV_CAP_DC);
+		CHECK(ops != &m5_dev_ops || !((struct m5_link *)ends[i].link)->dc.id ==
+						    !(ends[i].link->caps & DEV_CAP_DC));
 	}
 	CHECK(is_mixed ? dcs && dcs < links : dcs == (rc_max ? 0 : links));
 	pair_meet();

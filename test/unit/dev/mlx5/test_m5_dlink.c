@@ -197,6 +197,74 @@ Test(m5_dlink, arrivals_before_attach_are_kept_in_order)
 	teardown();
 }
 
+static void make_ids(void)
+{
+	f->dev.dc.ids = malloc(sizeof(*f->dev.dc.ids));
+	m5_ids_init(f->dev.dc.ids);
+}
+
+Test(m5_dlink, nothing_that_came_by_a_retired_id_is_kept)
+{
+	struct m5_link *link;
+
+	setup(true);
+	make_ids();
+	link = &l->link;
+	link->dc.id = m5_ids_take(f->dev.dc.ids);
+	ib_qpns_clear(&f->dev.qpns, link->sq.qpn);
+	util_list_push_back(&f->dev.waiting, &link->ib.cold);
+	fake_arrive(f, OWN_DCT, 0, link->dc.id << 16 | 2);
+	cr_expect(!poll_one());
+	cr_assert(!ib_early_is_empty(&link->ib.early));
+	m5_dlink_retire(link);
+	cr_expect(ib_early_is_empty(&link->ib.early), "written by a peer that has a queue pair");
+	fake_arrive(f, OWN_DCT, 1, 1 << 16 | 2);
+	cr_expect(!poll_one());
+	cr_expect_eq(f->dev.stray_cnt, 1);
+	cr_expect(ib_early_is_empty(&link->ib.early));
+	cr_expect_eq(m5_ids_retired(f->dev.dc.ids), 1);
+	m5_dlink_retire(link);
+	util_list_remove(&link->ib.cold);
+	free(f->dev.dc.ids);
+	teardown();
+}
+
+/* The number of a destroyed queue pair is soon another link's. */
+Test(m5_dlink, a_link_that_fails_to_connect_forgets_the_number_of_its_queue_pair)
+{
+	struct m5_link *failed = calloc(1, sizeof(*failed));
+	struct dev_desc desc = { 0 };
+	struct ib_desc peer = { .mtu = IBV_MTU_4096,
+				.rd_atomic = 1,
+				.is_eth = true,
+				.gid.raw = { [15] = 1 },
+				.ring_addr = 4096,
+				.ring_len = 4096,
+				.word_addr = 8192,
+				.flags = IB_DESC_DC | IB_DESC_DC_WANTED,
+				.dctn = DCTN,
+				.dc_id = PEER_ID };
+
+	setup(true);
+	make_ids();
+	failed->dev = &f->dev;
+	failed->dc.id = m5_ids_take(f->dev.dc.ids);
+	failed->sq.qpn = FAKE_QPN;
+	failed->is_known = true;
+	failed->ib.base.ops = &m5_link_ops;
+	util_list_init(&failed->ib.cold);
+	f->dev.ib.port_attr.active_mtu = IBV_MTU_4096;
+	ib_desc_encode(&peer, &desc);
+	cr_assert_eq(m5_link_connect(&failed->ib.base, &desc), -FI_EHOSTUNREACH, "Ethernet");
+	cr_assert_eq(ib_qpns_set(&f->dev.qpns, FAKE_QPN, l), 0);
+	m5_link_close(&failed->ib.base);
+	m5_dev_defer_destroy(&f->dev);
+	cr_expect_eq(ib_qpns_get(&f->dev.qpns, FAKE_QPN), l, "the other link is there");
+	free(f->dev.dc.ids);
+	f->dev.dc.ids = NULL;
+	teardown();
+}
+
 Test(m5_dlink, an_ack_is_reported_and_makes_the_initiator_idle)
 {
 	struct m5_dci *dci;

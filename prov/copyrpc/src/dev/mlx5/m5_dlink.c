@@ -34,8 +34,9 @@ void m5_dlink_retire(struct m5_link *link)
 		return;
 	pthread_mutex_lock(&link->dev->lock);
 	m5_ids_retire(link->dev->dc.ids, link->dc.id);
-	pthread_mutex_unlock(&link->dev->lock);
 	link->dc.id = 0;
+	ib_early_fini(&link->ib.early);
+	pthread_mutex_unlock(&link->dev->lock);
 }
 
 /* Copies the address vector that libmlx5 made, and puts the target into it. */

@@ -32,7 +32,10 @@ void m5_dlink_describe(struct m5_link *link, struct ib_desc *d);
 bool m5_dlink_is_chosen(const struct m5_link *link, const struct ib_desc *peer);
 /** Connects over DC. Returns 0 or an error, logged. */
 int m5_dlink_connect(struct m5_link *link, const struct ib_desc *peer);
-/** Retires the id of a link that does not go over DC, or whose memory is deregistered. */
+/**
+ * Retires the id of a link that does not go over DC, or whose memory is deregistered. What arrived
+ * by it is dropped.
+ */
 void m5_dlink_retire(struct m5_link *link);
 
 /** Adds the link to the pool, at attach. Returns 0 or -FI_ENOMEM. */

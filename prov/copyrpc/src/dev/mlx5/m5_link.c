@@ -69,6 +69,7 @@ static void m5_link_drop_qp(struct m5_link *link)
 	link->is_rc = false;
 	link->ib.qp = NULL;
 	link->ib.qpn = 0;
+	link->sq.qpn = 0; /* may be another link's from now on */
 	link->sq.uar = NULL;
 	link->scq = NULL;
 	link->users.user = NULL;
@@ -171,6 +172,7 @@ int m5_link_connect(struct dev_link *base, const struct dev_desc *desc)
 			  ib_dev_name(&link->dev->ib));
 		return -FI_EOPNOTSUPP;
 	}
+	m5_dlink_retire(link);
 	link->is_known = true;
 	return ib_link_connect(&link->ib, &peer, &link->dev->lock, &link->dev->waiting);
 }
