@@ -307,12 +307,13 @@ Test(m5_dlink, a_put_is_not_supported)
 	teardown();
 }
 
-/* Which path two ends choose: neither, one or both prefer DC; one has none. */
+/* Which path two ends choose: neither, one or both prefer DC; one has none, or another MTU. */
 Test(m5_dlink, one_end_that_prefers_dc_is_enough)
 {
-	struct ib_desc peer = { .flags = IB_DESC_DC };
+	struct ib_desc peer = { .flags = IB_DESC_DC, .mtu = IBV_MTU_2048 };
 
 	setup(true);
+	f->dev.ib.port_attr.active_mtu = IBV_MTU_2048;
 	l->link.dc.is_wanted = false;
 	cr_expect(!m5_dlink_is_chosen(&l->link, &peer));
 	peer.flags |= IB_DESC_DC_WANTED;
@@ -321,6 +322,11 @@ Test(m5_dlink, one_end_that_prefers_dc_is_enough)
 	cr_expect(m5_dlink_is_chosen(&l->link, &peer));
 	peer.flags = IB_DESC_DC;
 	cr_expect(m5_dlink_is_chosen(&l->link, &peer));
+	peer.mtu = IBV_MTU_4096;
+	cr_expect(!m5_dlink_is_chosen(&l->link, &peer));
+	peer.mtu = IBV_MTU_1024;
+	cr_expect(!m5_dlink_is_chosen(&l->link, &peer));
+	peer.mtu = IBV_MTU_2048;
 	peer.flags = 0;
 	cr_expect(!m5_dlink_is_chosen(&l->link, &peer));
 	peer.flags = IB_DESC_DC | IB_DESC_DC_WANTED;

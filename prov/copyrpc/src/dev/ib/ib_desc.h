@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Description of one end of an RC link, exchanged by the handshake. Called by ib_qp.c and the
- * links.
+ * Description of one end of a link, over RC or DC, exchanged by the handshake. Called by ib_qp.c
+ * and the links.
  *
  * The mlx5 and the verbs device use the same bytes, so they can connect to each other. 96 bytes,
  * little endian. Decoding validates everything before any of it is used: a malformed description is
@@ -13,8 +13,9 @@
  *  40 ring_addr u64  48 ring_len u64  56 word_addr u64  64 ring_rkey u32  68 word_rkey u32
  *  72 dctn u32    76 dc_id u32    80 dc_key u64    88 0, 8 bytes
  *
- * An end with a DC target sets IB_DESC_DC and the fields from 72 on. A link of two such ends goes
- * over DC if one of them, or both, set IB_DESC_DC_WANTED. Such an end may have no queue pair.
+ * An end with a DC target sets IB_DESC_DC and the fields from 72 on. A link of two such ends with
+ * the same MTU goes over DC if one of them, or both, set IB_DESC_DC_WANTED. Such an end may have no
+ * queue pair.
  *
  * Tests: test/unit/dev/ib/test_ib_desc.c and test/fuzz/fuzz_ib_desc.c.
  */

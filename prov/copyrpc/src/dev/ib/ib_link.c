@@ -77,7 +77,8 @@ int ib_link_connect(struct ib_link *link, const struct ib_desc *peer, pthread_mu
 	if (!peer->qpn) {
 		UTIL_WARN(EP_CTRL,
 			  "%s: the peer connects by DC only, which this end does not "
-			  "have: set FI_COPYRPC_RC_MAX of the peer above 0\n",
+			  "have, or not with the same MTU: set FI_COPYRPC_RC_MAX of the "
+			  "peer above 0\n",
 			  ib_dev_name(link->dev));
 		return -FI_EOPNOTSUPP;
 	}

@@ -22,9 +22,11 @@ void m5_dlink_describe(struct m5_link *link, struct ib_desc *d)
 	d->dc_key = link->dev->dc.key;
 }
 
+/* Packets of an initiator are as long as its own port permits: a target with less drops them. */
 bool m5_dlink_is_chosen(const struct m5_link *link, const struct ib_desc *peer)
 {
 	return link->dc.id && (peer->flags & IB_DESC_DC) &&
+	       peer->mtu == (uint8_t)link->dev->ib.port_attr.active_mtu &&
 	       (link->dc.is_wanted || (peer->flags & IB_DESC_DC_WANTED));
 }
 

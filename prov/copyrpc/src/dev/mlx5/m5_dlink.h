@@ -28,7 +28,7 @@ static inline uint32_t m5_dlink_number(uint32_t id)
 
 /** Fills the DC part of a description. */
 void m5_dlink_describe(struct m5_link *link, struct ib_desc *d);
-/** Returns true if a link between these two ends goes over DC. */
+/** Returns true if a link between these two ends goes over DC. The same at both. */
 bool m5_dlink_is_chosen(const struct m5_link *link, const struct ib_desc *peer);
 /** Connects over DC. Returns 0 or an error, logged. */
 int m5_dlink_connect(struct m5_link *link, const struct ib_desc *peer);

@@ -168,7 +168,9 @@ int m5_link_connect(struct dev_link *base, const struct dev_desc *desc)
 	if (m5_dlink_is_chosen(link, &peer))
 		return m5_link_connect_dc(link, &peer);
 	if (!link->ib.qp) {
-		UTIL_WARN(EP_CTRL, "%s: the peer has no DC: set FI_COPYRPC_RC_MAX above 0\n",
+		UTIL_WARN(EP_CTRL,
+			  "%s: the peer has no DC, or a port with another MTU: set "
+			  "FI_COPYRPC_RC_MAX above 0\n",
 			  ib_dev_name(&link->dev->ib));
 		return -FI_EOPNOTSUPP;
 	}
