@@ -2,15 +2,13 @@
 /*
  * Links end when the device reports an event, although none of their operations fails.
  *
- * usage: dev_async mlx5
- * verbs flap
- * down
- * fatal
+ * usage: dev_async {mlx5, verbs} {flap, down, fatal} [dc]
  *
  * Two processes, links and a datagram endpoint between them, all idle, so that no completion
  * reports the fault. Side 0 polls, side 1 sleeps without limit. Meanwhile the port goes down for a
  * moment (flap: no link may end, and messages pass again), for long (down: all links end with
- * -FI_ENETDOWN, the endpoint stays), or the device fails (fatal: all end, the endpoint too).
+ * -FI_ENETDOWN, the endpoint stays), or the device fails (fatal: all end, the endpoint too). dc: the
+ * links go over DC.
  *
  * Source of the event: the model's faults, from 1000 ms on; or DEV_NEWS_DOWN and DEV_NEWS_BACK,
  * commands that side 0 runs.
@@ -37,7 +35,7 @@ static const struct dev_dgram_ops *dops;
 static struct dev *dev;
 static struct dev_link *links[LINKS];
 static struct dev_dgram *dg;
-static bool is_flap, is_fatal;
+static bool is_flap, is_fatal, is_dc;
 
 static void make_all(void)
 {
@@ -53,6 +51,7 @@ static void make_all(void)
 		pair_tell(&own, sizeof(own));
 		pair_hear(&peer, sizeof(peer));
 		CHECK(!links[i]->ops->connect(links[i], &peer));
+		CHECK(!(links[i]->caps & DEV_CAP_DC) == !is_dc);
 		CHECK(!links[i]->ops->attach(links[i]));
 	}
 	pair_meet();
@@ -123,7 +122,8 @@ static void see_the_end(void)
 static void run_side(void)
 {
 	util_params.peer_timeout_ms = 10000;
-	util_params.rc_max = 256;
+	util_params.rc_max = is_dc ? 0 : 256;
+	util_params.dci_count = LINKS;
 	make_all();
 	if (is_flap)
 		see_a_flap();
@@ -141,8 +141,9 @@ static void run_side(void)
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
+	if (argc < 3 || argc > 4)
 		return 2;
+	is_dc = argc == 4;
 	is_flap = !strcmp(argv[2], "flap");
 	is_fatal = !strcmp(argv[2], "fatal");
 	ops = !strcmp(argv[1], "mlx5") ? &m5_dev_ops : &vb_dev_ops;

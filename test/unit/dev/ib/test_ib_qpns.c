@@ -73,7 +73,7 @@ Test(ib_qpns, clearing_an_unknown_number_is_harmless)
 	cr_expect_eq(ib_qpns_get(&map, 77), &link);
 }
 
-Test(ib_qpns, a_number_of_more_than_24_bits_is_not_looked_up_outside)
+Test(ib_qpns, a_number_of_more_than_25_bits_is_not_looked_up_outside)
 {
 	cr_expect_null(ib_qpns_get(&map, UINT32_MAX));
 }

@@ -15,6 +15,15 @@
 
 TestSuite(m5_dlink, .timeout = 200);
 
+static unsigned resets;
+
+/* Stands for the kernel: a queue pair may enter any state. */
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	resets += mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET;
+	return 0;
+}
+
 static struct fake_dev *f;
 static struct fake_link *l;
 static struct sq_device device;
@@ -278,6 +287,61 @@ Test(m5_dlink, an_ack_is_reported_and_makes_the_initiator_idle)
 	cr_expect_eq(ev.kind, DEV_EV_ACK);
 	cr_expect_eq(ev.link, &l->link.ib.base);
 	cr_expect(m5_dci_is_idle(dci));
+	teardown();
+}
+
+/* Posts a write that reports, with another link waiting behind it. */
+static void post_and_wait(struct m5_dlink *waiter)
+{
+	m5_dlink_init(waiter);
+	cr_assert_eq(m5_link_ops_inline.write_imm_ack(&l->link.ib.base, 0, 32, 1), 0);
+	cr_assert_null(m5_dcis_take(&f->dev.dc.pool, waiter));
+	resets = 0;
+}
+
+/* Polls the link's end. Its initiator starts again, and serves the link that waits. */
+static void expect_down(const struct m5_dlink *waiter, int err)
+{
+	const struct m5_dci *dci = &f->dev.dc.pool.dci[0];
+
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, DEV_EV_DOWN);
+	cr_expect_eq(ev.link, &l->link.ib.base);
+	cr_expect_eq(ev.status, err);
+	cr_expect_eq(resets, 1);
+	cr_expect(m5_dci_is_idle(dci));
+	cr_expect_eq(waiter->dci, dci);
+	cr_expect_eq(f->dev.active_cnt, 0, "no link is left");
+	cr_expect(!poll_one());
+	cr_expect_eq(write_imm(0, 32, 1), -FI_EAGAIN);
+}
+
+Test(m5_dlink, no_end_of_a_write_follows_the_end_of_its_link)
+{
+	struct m5_dlink waiter;
+
+	setup(true);
+	post_and_wait(&waiter);
+	m5_link_fail(&l->link, -FI_ENETDOWN);
+	cq_device_write(&tx, 0, 0x09000000 | f->dev.dc.pool.dci[0].sq.qpn, 0, 0);
+	expect_down(&waiter, -FI_ENETDOWN);
+	cr_expect_eq(f->dev.dc.pool.dci[0].scq->cq.ci, 1, "the completion is removed");
+	teardown();
+}
+
+Test(m5_dlink, an_initiator_that_fails_without_a_completion_ends_its_link)
+{
+	struct m5_dlink waiter;
+
+	setup(true);
+	post_and_wait(&waiter);
+	m5_poll_dci_failed(&f->dev, 0x999999, -FI_EIO);
+	cr_expect_eq(resets, 0, "no initiator's number");
+	m5_poll_dci_failed(&f->dev, f->dev.dc.pool.dci[0].sq.qpn, -FI_EIO);
+	expect_down(&waiter, -FI_EIO);
+	m5_dcis_leave(&f->dev.dc.pool, &waiter);
+	m5_poll_dci_failed(&f->dev, f->dev.dc.pool.dci[0].sq.qpn, -FI_EIO);
+	cr_expect_eq(resets, 2, "it belongs to no link");
 	teardown();
 }
 

@@ -213,15 +213,20 @@ static void ib_async_fail_one(const struct ib_qpns *links, struct util_list *uds
 	}
 }
 
+void ib_async_end(const struct ib_async_event *event, const struct ib_qpns *links,
+		  struct util_list *uds, ib_async_fail_fn *fail)
+{
+	if (event->what == IB_ASYNC_ALL)
+		ib_async_fail_all(links, uds, fail, event->err);
+	else
+		ib_async_fail_one(links, uds, fail, event);
+}
+
 void ib_async_run(struct ib_async *async, const struct ib_qpns *links, struct util_list *uds,
 		  ib_async_fail_fn *fail)
 {
 	struct ib_async_event event;
 
-	while (ib_async_next(async, &event)) {
-		if (event.what == IB_ASYNC_ALL)
-			ib_async_fail_all(links, uds, fail, event.err);
-		else
-			ib_async_fail_one(links, uds, fail, &event);
-	}
+	while (ib_async_next(async, &event))
+		ib_async_end(&event, links, uds, fail);
 }

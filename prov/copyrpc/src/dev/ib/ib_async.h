@@ -6,7 +6,7 @@
  * Some failures give no completion: a dead device completes nothing, and a queue pair that only
  * receives gets no sign of a pulled cable. The kernel reports them as asynchronous events. Each is
  * logged with its meaning (ib_async_meaning). ib_async_run ends the links and datagram endpoints
- * that it concerns.
+ * that it concerns. Queue pairs that belong to no link alone are their device's matter.
  *
  * A port that is down ends all links after IB_PORT_DOWN_MS (or FI_COPYRPC_PEER_TIMEOUT, if that is
  * less) unless it comes back before: retransmission covers short outages.
@@ -76,7 +76,10 @@ bool ib_async_next(struct ib_async *async, struct ib_async_event *event);
 /** Ends a link of ib_qpns. */
 typedef void ib_async_fail_fn(void *link, int err);
 
-/** Handles all events: ends the links (`fail`) and endpoints (ib_ud.in_dev) that they concern. */
+/** Ends the links (`fail`) and endpoints (ib_ud.in_dev) that the event concerns. */
+void ib_async_end(const struct ib_async_event *event, const struct ib_qpns *links,
+		  struct util_list *uds, ib_async_fail_fn *fail);
+/** Handles all events by ib_async_end. */
 void ib_async_run(struct ib_async *async, const struct ib_qpns *links, struct util_list *uds,
 		  ib_async_fail_fn *fail);
 

@@ -21,6 +21,7 @@ bool m5_poll_early(struct m5_dev *dev, struct dev_event *ev)
 	}
 	util_list_remove(&link->ib.cold);
 	ib_qpns_clear(&dev->qpns, link->sq.qpn);
+	m5_dlink_leave(link); /* no end of what it posted follows */
 	ev->kind = DEV_EV_DOWN;
 	ev->status = link->ib.err;
 	return true;
@@ -29,11 +30,6 @@ bool m5_poll_early(struct m5_dev *dev, struct dev_event *ev)
 static void m5_poll_fail(void *link, int err)
 {
 	m5_link_fail(link, err);
-}
-
-void m5_dev_event_cold(struct m5_dev *dev)
-{
-	ib_async_run(&dev->async, &dev->qpns, &dev->uds, m5_poll_fail);
 }
 
 /* Keeps an immediate for attach, or halts the link. */
@@ -102,6 +98,31 @@ static bool m5_poll_succeeded(const struct m5_link *link, const struct m5_cqe *c
 static struct m5_link *m5_poll_owner(const struct m5_dci *dci)
 {
 	return dci->owner ? UTIL_CONTAINER_OF(dci->owner, struct m5_link, dc.pool) : NULL;
+}
+
+void m5_poll_dci_failed(struct m5_dev *dev, uint32_t qpn, int err)
+{
+	struct m5_dci *dci = m5_dcis_find(&dev->dc.pool, qpn);
+	struct m5_link *link = dci ? m5_poll_owner(dci) : NULL;
+
+	if (!dci)
+		return;
+	m5_dct_reset(dev, dci);
+	if (!link)
+		return;
+	m5_link_fail(link, err);
+	m5_dlink_leave(link);
+}
+
+void m5_dev_event_cold(struct m5_dev *dev)
+{
+	struct ib_async_event event;
+
+	while (ib_async_next(&dev->async, &event)) {
+		ib_async_end(&event, &dev->qpns, &dev->uds, m5_poll_fail);
+		if (event.what == IB_ASYNC_QP)
+			m5_poll_dci_failed(dev, event.qpn, event.err);
+	}
 }
 
 /* Ends the link with its first error. Later ones are counted as strays. */

@@ -30,6 +30,9 @@ bool m5_poll_other(struct m5_dev *dev, uint32_t qpn, uint32_t imm, struct dev_ev
 bool m5_poll_send(struct m5_dev *dev, struct m5_scq *scq, const struct m5_cqe *cqe,
 		  struct dev_event *ev);
 
+/** Handles the failure of a DC initiator without a completion: ends its link, and resets it. */
+void m5_poll_dci_failed(struct m5_dev *dev, uint32_t qpn, int err);
+
 /** Returns the receive WQE of a CQE to the free list. */
 static inline void m5_poll_refill(struct m5_dev *dev, const struct m5_cqe *cqe)
 {
