@@ -10,7 +10,10 @@ void m5_dcis_init(struct m5_dcis *pool)
 
 struct m5_dci *m5_dcis_find(struct m5_dcis *pool, uint32_t qpn)
 {
-	for (uint32_t i = 0; i < pool->cnt; i++)
+	/* Acquire: the control thread makes the pool while others' completions are polled. */
+	uint32_t cnt = __atomic_load_n(&pool->cnt, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < cnt; i++)
 		if (pool->dci[i].sq.qpn == qpn)
 			return &pool->dci[i];
 	return NULL;

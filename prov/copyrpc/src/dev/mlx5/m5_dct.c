@@ -210,7 +210,7 @@ int m5_dct_make_pool(struct m5_dev *dev)
 		while (i--);
 		return ret;
 	}
-	pool->cnt = cnt;
+	__atomic_store_n(&pool->cnt, cnt, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -3,7 +3,7 @@
  * Link of the mlx5 device that goes over DC: no queue pair of its own, but the device's initiators
  * and target. Called by the functions of m5_link.h, m5_bulk.c and m5_poll.c, which find in a link's
  * own send queue no room, and in the device's map no link by a queue pair's number. So a link that
- * has a queue pair executes no instruction for this.
+ * has a queue pair executes next to nothing for this (docs/cost.md).
  *
  * A write has an address vector of the peer (48 bytes; 16 on InfiniBand where the device supports
  * the short form) and otherwise the form of m5_link.h. The immediate names the link (m5_imm.h).
