@@ -8,17 +8,23 @@
 #include "unit/ofi/ofi_fixture.h"
 
 #define BURST 5
+#define ROOM  (1 << 16) /* more messages than a ring has room for */
 
 static struct ofi_pair p;
 static struct fid_ep *alias;
 static char in[BURST][8];
 
+static void open_apart(struct ofi_options opts)
+{
+	ofi_pair_open(&p, &opts);
+	cr_assert_eq(fi_ep_alias(p.ep[0], &alias, FI_TRANSMIT | FI_INJECT), 0);
+}
+
 static void open_pair(struct ofi_options opts)
 {
 	char c = 0, got;
 
-	ofi_pair_open(&p, &opts);
-	cr_assert_eq(fi_ep_alias(p.ep[0], &alias, FI_TRANSMIT | FI_INJECT), 0);
+	open_apart(opts);
 	cr_assert_eq(fi_trecv(p.ep[1], &got, 1, NULL, FI_ADDR_UNSPEC, 1, 0, &got), 0);
 	cr_assert_eq(OFI_RETRY(&p, fi_tsend(alias, &c, 1, NULL, p.addr[1], 1, NULL)), 0);
 	ofi_pair_expect(&p, 1, FI_RECV | FI_TAGGED, &got);
@@ -174,4 +180,27 @@ Test(cpr_silent_bound, threads_share_them, .fini = teardown)
 	for (int i = 0; i < BURST; i++)
 		send_tagged(i);
 	expect_in_order();
+}
+
+/* Its sender may make no progress for it later. */
+Test(cpr_silent_bound, an_empty_message_does_not_wait_for_a_connection, .fini = teardown)
+{
+	char got;
+
+	open_apart((struct ofi_options){ .bind_flags = FI_SELECTIVE_COMPLETION,
+					 .rx_op_flags = FI_COMPLETION });
+	cr_assert_eq(fi_trecv(p.ep[1], &got, 1, NULL, FI_ADDR_UNSPEC, 5, 0, &got), 0);
+	cr_expect_eq(fi_tsend(alias, NULL, 0, NULL, p.addr[1], 5, NULL), -FI_EAGAIN);
+	cr_expect_eq(fi_tinject(p.ep[0], NULL, 0, p.addr[1], 5), -FI_EAGAIN);
+	cr_expect_eq(OFI_RETRY(&p, fi_tsend(alias, NULL, 0, NULL, p.addr[1], 5, NULL)), 0);
+	ofi_pair_expect(&p, 1, FI_RECV | FI_TAGGED, &got);
+}
+
+Test(cpr_silent, an_empty_message_does_not_wait_for_room)
+{
+	ssize_t rc = 0;
+
+	for (int i = 0; i < ROOM && !rc; i++)
+		rc = fi_tsend(alias, NULL, 0, NULL, p.addr[1], 5, NULL);
+	cr_expect_eq(rc, -FI_EAGAIN);
 }

@@ -214,7 +214,8 @@ static struct core_tx_req *core_tx_req_copy(struct core_ep *ep, const struct cor
 static ssize_t core_tx_enqueue_cold(struct core_ep *ep, struct core_peer *peer,
 				    const struct core_send *s)
 {
-	bool inject = (s->silent || (s->flags & FI_INJECT)) && s->len;
+	/* Without bytes to copy only a silent one has to leave now: its sender awaits nothing. */
+	bool inject = s->silent || ((s->flags & FI_INJECT) && s->len);
 	struct core_tx_req *req;
 	int ret;
 
