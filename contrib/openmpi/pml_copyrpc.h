@@ -49,7 +49,7 @@ struct pml {
 	size_t silent_end; /**< messages with fewer bytes go there; 0 without it */
 	bool threads;      /**< MPI_THREAD_MULTIPLE: locks are taken */
 	bool directed;     /**< the provider has FI_DIRECTED_RECV and the user wants it */
-	/** A complete send may wait in the provider for the next progress. */
+	/** A complete send may wait in the provider for the next read of the queue. */
 	volatile bool held;
 	size_t inject_size;
 
@@ -157,11 +157,13 @@ static inline struct pml_peer *pml_peer_of(struct ompi_communicator_t *comm, int
 /* pml_copyrpc_progress.c */
 int pml_progress(void);
 
+void pml_let_go_cold(void);
+
 /** Lets those sends leave that are complete and still in the provider. */
 static inline void pml_let_go(void)
 {
 	if (pml.held)
-		(void)pml_progress();
+		pml_let_go_cold();
 }
 
 /* pml_copyrpc_send.c */

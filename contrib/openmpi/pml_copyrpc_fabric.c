@@ -80,6 +80,12 @@ static int fabric_open_endpoint(void)
 }
 
 /*
+ * Longest message without a request. A provider may inject long ones in pieces, for which it needs
+ * progress that a sender without a request does not make: copyrpc where a ring is small.
+ */
+#define SILENT_MAX 2048
+
+/*
  * Opens the alias for short sends. Without one, or if each operation needs a context of its own
  * until its end, all sends have a request.
  */
@@ -90,7 +96,7 @@ static void fabric_open_alias(void)
 	    fi_ep_alias(pml.ep, &pml.silent_ep, FI_TRANSMIT | FI_INJECT) != 0)
 		pml.silent_ep = NULL;
 	else
-		pml.silent_end = pml.inject_size + 1;
+		pml.silent_end = (pml.inject_size < SILENT_MAX ? pml.inject_size : SILENT_MAX) + 1;
 }
 
 static int fabric_open_all(bool threads)

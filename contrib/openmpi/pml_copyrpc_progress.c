@@ -146,8 +146,10 @@ static void progress_error(struct fi_cq_err_entry *err)
  */
 static inline ssize_t progress_read(struct fi_cq_err_entry *err)
 {
-	ssize_t n = fi_cq_read(pml.cq, pml.entries, PML_CQ_BATCH);
+	ssize_t n;
 
+	pml.held = false;
+	n = fi_cq_read(pml.cq, pml.entries, PML_CQ_BATCH);
 	if (OPAL_LIKELY(n > 0)) {
 		pml.next = pml.entries;
 		pml.end = pml.entries + n;
@@ -210,8 +212,21 @@ static int progress_threads(void)
 /** Ends what is complete, as much as one batch has, and retries what the provider had refused. */
 int pml_progress(void)
 {
-	pml.held = false;
 	if (OPAL_UNLIKELY(pml.blocked_cnt + pml.deferred_recv_cnt != 0))
 		pml_deferred_run();
 	return OPAL_UNLIKELY(pml.threads) ? progress_threads() : progress_batch();
+}
+
+/**
+ * Lets held sends leave, in any state of the cursor: progress reads no further while the cursor has
+ * completions, nor while another thread reads, and that one's read may have begun before the send.
+ */
+void pml_let_go_cold(void)
+{
+	if (!pml.threads && pml.next == pml.end) {
+		(void)pml_progress();
+		return;
+	}
+	pml.held = false;
+	(void)fi_cq_read(pml.cq, NULL, 0);
 }

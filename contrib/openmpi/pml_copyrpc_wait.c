@@ -2,7 +2,8 @@
 /*
  * MPI_Wait, MPI_Test and their relatives. They call through a table of Open MPI
  * (ompi_request_functions), whose entries are replaced from the selection of this component to its
- * end. All of them first let those sends leave that are complete and held by the provider.
+ * end. All of them first let those sends leave that are complete and held by the provider, and once
+ * more after a call of Open MPI's own function.
  *
  * Without threads a wait polls the requests in turn and returns each to its list: Open MPI's own
  * function for several requests swaps a wait object into each of them, and passes over them twice.
@@ -31,6 +32,16 @@
 
 static ompi_request_fns_t own; /* Open MPI's functions; valid while replaced */
 static bool replaced;
+
+/*
+ * Ends a call of Open MPI's function. Collective operations send from its progress: the provider may
+ * hold their last messages by now.
+ */
+static inline int own_ended(int rc)
+{
+	pml_let_go();
+	return rc;
+}
 
 struct wait {
 	unsigned polls;
@@ -87,7 +98,7 @@ static int wait_one_threads(ompi_request_t **request, ompi_status_public_t *stat
 {
 	pml_let_go();
 	(void)wait_poll_one(*request);
-	return own.req_wait(request, status);
+	return own_ended(own.req_wait(request, status));
 }
 
 static int wait_all_threads(size_t cnt, ompi_request_t **requests, ompi_status_public_t *statuses)
@@ -95,7 +106,7 @@ static int wait_all_threads(size_t cnt, ompi_request_t **requests, ompi_status_p
 	pml_let_go();
 	for (size_t i = 0; i < cnt && wait_poll_one(requests[i]); i++)
 		;
-	return own.req_wait_all(cnt, requests, statuses);
+	return own_ended(own.req_wait_all(cnt, requests, statuses));
 }
 
 /** Waits for a request of this component, by polling at first. */
@@ -145,7 +156,8 @@ static size_t wait_plain(size_t cnt, ompi_request_t **requests, ompi_status_publ
 static int wait_one(ompi_request_t **request, ompi_status_public_t *status)
 {
 	pml_let_go();
-	return wait_plain(1, request, status) == 1 ? OMPI_SUCCESS : own.req_wait(request, status);
+	return wait_plain(1, request, status) == 1 ? OMPI_SUCCESS
+						   : own_ended(own.req_wait(request, status));
 }
 
 /* Calls Open MPI's function for the requests behind the first `done`. If it reports errors in their
@@ -154,8 +166,8 @@ static int wait_rest(size_t done, size_t cnt, ompi_request_t **requests,
 		     ompi_status_public_t *statuses)
 {
 	bool ignore = statuses == MPI_STATUSES_IGNORE;
-	int rc = own.req_wait_all(cnt - done, requests + done,
-				  ignore ? MPI_STATUSES_IGNORE : statuses + done);
+	int rc = own_ended(own.req_wait_all(cnt - done, requests + done,
+					    ignore ? MPI_STATUSES_IGNORE : statuses + done));
 
 	for (size_t i = 0; rc == MPI_ERR_IN_STATUS && !ignore && i < done; i++)
 		statuses[i].MPI_ERROR = MPI_SUCCESS;
@@ -176,7 +188,7 @@ static int wait_any(size_t cnt, ompi_request_t **requests, int *idx, ompi_status
 	pml_let_go();
 	if (pml.threads)
 		wait_any_poll(cnt, requests);
-	return own.req_wait_any(cnt, requests, idx, status);
+	return own_ended(own.req_wait_any(cnt, requests, idx, status));
 }
 
 static int wait_some(size_t cnt, ompi_request_t **requests, int *done_cnt, int *indices,
@@ -185,13 +197,13 @@ static int wait_some(size_t cnt, ompi_request_t **requests, int *done_cnt, int *
 	pml_let_go();
 	if (pml.threads)
 		wait_any_poll(cnt, requests);
-	return own.req_wait_some(cnt, requests, done_cnt, indices, statuses);
+	return own_ended(own.req_wait_some(cnt, requests, done_cnt, indices, statuses));
 }
 
 static int test_one(ompi_request_t **request, int *done, ompi_status_public_t *status)
 {
 	pml_let_go();
-	return own.req_test(request, done, status);
+	return own_ended(own.req_test(request, done, status));
 }
 
 /* Makes progress if one of these requests is not complete, or a send is held. */
@@ -210,21 +222,21 @@ static int test_all(size_t cnt, ompi_request_t **requests, int *done,
 		    ompi_status_public_t *statuses)
 {
 	test_poll(cnt, requests);
-	return own.req_test_all(cnt, requests, done, statuses);
+	return own_ended(own.req_test_all(cnt, requests, done, statuses));
 }
 
 static int test_any(size_t cnt, ompi_request_t **requests, int *idx, int *done,
 		    ompi_status_public_t *status)
 {
 	test_poll(cnt, requests);
-	return own.req_test_any(cnt, requests, idx, done, status);
+	return own_ended(own.req_test_any(cnt, requests, idx, done, status));
 }
 
 static int test_some(size_t cnt, ompi_request_t **requests, int *done_cnt, int *indices,
 		     ompi_status_public_t *statuses)
 {
 	test_poll(cnt, requests);
-	return own.req_test_some(cnt, requests, done_cnt, indices, statuses);
+	return own_ended(own.req_test_some(cnt, requests, done_cnt, indices, statuses));
 }
 
 /** Replaces Open MPI's functions. */

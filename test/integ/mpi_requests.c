@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Life of requests of MPI point-to-point: persistent ones, those that outlive their communicator or
- * are freed on their way, cancelled receives, and bursts; sends whose process computes once they are
- * complete; messages to the own rank, of any tag, and between the groups of an inter-communicator.
+ * are freed on their way, cancelled receives, and bursts; messages to the own rank, of any tag, and
+ * between the groups of an inter-communicator.
  *
  * usage: mpi_requests [feature]...      all of them by default
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "integ_feature.h"
 
 enum { TAG_DATA = 1, TAG_GO = 2, TAG_OTHER = 3 };
 
 #define BURST 200
-#define HELD  16
 
 /* Persistent requests of each mode, started many times, single and all at once. */
 static void persistent_sender(int peer)
@@ -235,145 +229,6 @@ static void burst_receiver(int peer)
 		INTEG_CHECK(integ_recv_int(peer, TAG_DATA) == i, "message %d", i);
 }
 
-/* Ways to complete a number of sends. */
-static void complete_by_wait(MPI_Request *reqs)
-{
-	for (int i = 0; i < HELD; i++)
-		MPI_Wait(&reqs[i], MPI_STATUS_IGNORE);
-}
-
-static void complete_by_waitall(MPI_Request *reqs)
-{
-	MPI_Waitall(HELD, reqs, MPI_STATUSES_IGNORE);
-}
-
-static void complete_by_waitany(MPI_Request *reqs)
-{
-	int done = 0;
-
-	while (done != MPI_UNDEFINED)
-		MPI_Waitany(HELD, reqs, &done, MPI_STATUS_IGNORE);
-}
-
-static void complete_by_waitsome(MPI_Request *reqs)
-{
-	int indices[HELD], done = 0;
-
-	while (done != MPI_UNDEFINED)
-		MPI_Waitsome(HELD, reqs, &done, indices, MPI_STATUSES_IGNORE);
-}
-
-static void complete_by_test(MPI_Request *reqs)
-{
-	for (int i = 0; i < HELD; i++)
-		for (int done = 0; !done;)
-			MPI_Test(&reqs[i], &done, MPI_STATUS_IGNORE);
-}
-
-static void complete_by_testall(MPI_Request *reqs)
-{
-	for (int done = 0; !done;)
-		MPI_Testall(HELD, reqs, &done, MPI_STATUSES_IGNORE);
-}
-
-static void complete_by_testany(MPI_Request *reqs)
-{
-	int done = 0, idx = 0;
-
-	while (!done || idx != MPI_UNDEFINED)
-		MPI_Testany(HELD, reqs, &idx, &done, MPI_STATUS_IGNORE);
-}
-
-static void complete_by_testsome(MPI_Request *reqs)
-{
-	int indices[HELD], done = 0;
-
-	while (done != MPI_UNDEFINED)
-		MPI_Testsome(HELD, reqs, &done, indices, MPI_STATUSES_IGNORE);
-}
-
-static void (*const complete[])(MPI_Request *reqs) = {
-	complete_by_wait, complete_by_waitall, complete_by_waitany, complete_by_waitsome,
-	complete_by_test, complete_by_testall, complete_by_testany, complete_by_testsome,
-};
-
-/* Waits for a word in shared memory without a call of MPI. */
-static void await_word(const int *word, int value)
-{
-	time_t end = time(NULL) + 60;
-
-	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
-		INTEG_CHECK(time(NULL) < end, "the word is %d, not %d", *word, value);
-}
-
-/*
- * Messages arrive once their sends are complete, though their sender makes no further call of MPI.
- * The receiver takes none before that, so that all but the first are in the sender's batch.
- * words: of the sender, of the receiver.
- */
-static void held_round(MPI_Comm pair, int rank, int way, int *words)
-{
-	MPI_Request reqs[HELD];
-	int values[HELD];
-
-	if (rank == 1) {
-		await_word(&words[0], way + 1);
-		for (int i = 0; i < HELD; i++) {
-			MPI_Recv(values, 1, MPI_INT, 0, TAG_DATA, pair, MPI_STATUS_IGNORE);
-			INTEG_CHECK(values[0] == 100 * way + i, "message %d: %d", i, values[0]);
-		}
-		__atomic_store_n(&words[1], way + 1, __ATOMIC_RELEASE);
-		return;
-	}
-	for (int i = 0; i < HELD; i++) {
-		values[i] = 100 * way + i;
-		MPI_Isend(&values[i], 1, MPI_INT, 1, TAG_DATA, pair, &reqs[i]);
-	}
-	complete[way](reqs);
-	__atomic_store_n(&words[0], way + 1, __ATOMIC_RELEASE);
-	await_word(&words[1], way + 1);
-}
-
-/* Returns two words that the ranks of a node share, without a window of MPI. */
-static int *share_words(MPI_Comm pair, int rank)
-{
-	char path[] = "/tmp/mpi_requests-XXXXXX";
-	int fd = rank ? -1 : mkstemp(path);
-	int *words;
-
-	INTEG_CHECK(rank || (fd >= 0 && !ftruncate(fd, sizeof(*words) * 2)), "no file %s", path);
-	MPI_Bcast(path, sizeof(path), MPI_CHAR, 0, pair);
-	if (rank)
-		fd = open(path, O_RDWR);
-	words = mmap(NULL, sizeof(*words) * 2, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	INTEG_CHECK(words != MAP_FAILED, "no memory of %s", path);
-	close(fd);
-	MPI_Barrier(pair);
-	if (!rank)
-		unlink(path);
-	return words;
-}
-
-static void held(int rank, int size)
-{
-	MPI_Comm near, pair;
-	int near_rank, near_size, *words;
-
-	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &near);
-	MPI_Comm_rank(near, &near_rank);
-	MPI_Comm_split(near, near_rank / 2, rank, &pair);
-	MPI_Comm_rank(pair, &near_rank);
-	MPI_Comm_size(pair, &near_size);
-	words = share_words(pair, near_rank);
-	for (int way = 0; near_size == 2 && way < (int)(sizeof(complete) / sizeof(complete[0]));
-	     way++)
-		held_round(pair, near_rank, way, words);
-	munmap(words, sizeof(*words) * 2);
-	MPI_Comm_free(&pair);
-	MPI_Comm_free(&near);
-	(void)size;
-}
-
 static const struct integ_feature features[] = {
 	{ "persistent", persistent_sender, persistent_receiver, NULL },
 	{ "freed_comm", NULL, NULL, freed_comm },
@@ -383,7 +238,6 @@ static const struct integ_feature features[] = {
 	{ "to_self", NULL, NULL, to_self },
 	{ "inter_comm", NULL, NULL, inter_comm },
 	{ "burst", burst_sender, burst_receiver, NULL },
-	{ "held", NULL, NULL, held },
 };
 
 int main(int argc, char **argv)
