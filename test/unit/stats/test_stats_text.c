@@ -35,6 +35,35 @@ Test(stats_text, a_summary_has_sums_sizes_waits_and_peers)
 	free(text);
 }
 
+/** Expects a line with what is known of the first peer, and no other line with it. */
+static void expect_identity(int32_t rank, int32_t pid, const char *host, uint64_t rtt_ns,
+			    const char *line)
+{
+	struct page page;
+	char *text;
+
+	page_init(&page);
+	page.peers[1].rank = rank;
+	page.peers[1].pid = pid;
+	memset(page.peers[1].host, 0, sizeof(page.peers[1].host));
+	memcpy(page.peers[1].host, host, strlen(host));
+	page.peers[1].rtt_ns = rtt_ns;
+	text = page_printed(&page, stats_print_text);
+	cr_expect_not_null(strstr(text, line), "%s instead of:%s", text, line);
+	free(text);
+}
+
+Test(stats_text, a_peer_may_state_any_part_of_its_identity)
+{
+	expect_identity(17, 0, "", 0, "\n    rank 17\n");
+	expect_identity(17, 0, "other", 0, "\n    rank 17 on other\n");
+	expect_identity(17, 0, "", 2000, "\n    rank 17; round trip 2.0 us, ");
+	expect_identity(-1, 43, "", 0, "\n    pid 43\n");
+	expect_identity(-1, 43, "other", 2000, "\n    pid 43 on other; round trip 2.0 us, ");
+	expect_identity(-1, 0, "other", 0, "\n    on other\n");
+	expect_identity(-1, 0, "", 2000, "\n    round trip 2.0 us, shortest 9.0 us\n");
+}
+
 Test(stats_text, peers_with_most_bytes_come_first)
 {
 	struct page page;

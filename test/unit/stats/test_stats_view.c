@@ -136,6 +136,21 @@ Test(stats_view, the_reason_for_a_path_is_the_device_or_the_peer)
 	stats_view_free(&view);
 }
 
+Test(stats_view, a_peer_is_named_by_what_it_states)
+{
+	const struct copyrpc_stats_addr addr = { .family = AF_INET, .port = 7, .bytes = { 10 } };
+	char text[STATS_NAME_LEN];
+
+	cr_expect_str_eq(stats_peer_name(&addr, 17, 4711, "node7", text),
+			 "rank 17 (node7, pid 4711) at 10.0.0.0:7");
+	cr_expect_str_eq(stats_peer_name(&addr, 17, 4711, "", text),
+			 "rank 17 (?, pid 4711) at 10.0.0.0:7");
+	cr_expect_str_eq(stats_peer_name(&addr, -1, 4711, "node7", text),
+			 "pid 4711 on node7 at 10.0.0.0:7");
+	cr_expect_str_eq(stats_peer_name(&addr, -1, 4711, "", text), "pid 4711 at 10.0.0.0:7");
+	cr_expect_str_eq(stats_peer_name(&addr, -1, 0, "", text), "10.0.0.0:7");
+}
+
 /* Random bytes in place of any of the page's: refused, or every function works. */
 Test(stats_view, no_bytes_lead_out_of_the_page)
 {

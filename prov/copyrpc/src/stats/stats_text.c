@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Summary of a page for people: see stats_print.h. Leaves out lines whose numbers are all zero. */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,25 +213,31 @@ static int stats_heavier(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/** Writes the identity of the peer and its round trips, on a line if either is known. */
+/** Writes what is known of the peer's identity and its round trips, on a line of their own. */
 static void stats_text_identity(FILE *out, const struct copyrpc_stats_peer *peer)
 {
 	const char *sep = "    ";
+	bool known = false;
 
-	if (peer->rank >= 0)
-		fprintf(out, "%srank %d, ", sep, (int)peer->rank);
-	else if (peer->pid)
-		fprintf(out, "%s", sep);
+	if (peer->rank >= 0) {
+		fprintf(out, "%srank %d", sep, (int)peer->rank);
+		sep = ", ";
+		known = true;
+	}
 	if (peer->pid) {
-		fprintf(out, "pid %d%s%s", (int)peer->pid, *peer->host ? " on " : "", peer->host);
-		sep = "; ";
+		fprintf(out, "%spid %d", sep, (int)peer->pid);
+		known = true;
+	}
+	if (*peer->host) {
+		fprintf(out, "%son %s", known ? " " : sep, peer->host);
+		known = true;
 	}
 	if (peer->rtt_ns) {
-		fprintf(out, "%sround trip %.1f us, shortest %.1f us", sep,
+		fprintf(out, "%sround trip %.1f us, shortest %.1f us", known ? "; " : sep,
 			(double)peer->rtt_ns / 1e3, (double)peer->rtt_best_ns / 1e3);
-		sep = "; ";
+		known = true;
 	}
-	if (*sep == ';')
+	if (known)
 		fprintf(out, "\n");
 }
 

@@ -343,8 +343,8 @@ char *stats_peer_name(const struct copyrpc_stats_addr *addr, int32_t rank, int32
 
 	stats_addr_text(addr, at);
 	if (rank >= 0)
-		snprintf(text, STATS_NAME_LEN, "rank %d (%s, pid %d) at %s", (int)rank, host,
-			 (int)pid, at);
+		snprintf(text, STATS_NAME_LEN, "rank %d (%s, pid %d) at %s", (int)rank,
+			 *host ? host : "?", (int)pid, at);
 	else if (*host)
 		snprintf(text, STATS_NAME_LEN, "pid %d on %s at %s", (int)pid, host, at);
 	else if (pid)

@@ -164,6 +164,28 @@ Test(core_watch, a_connection_is_waited_for, .init = setup)
 	cr_expect_null(shown(), "no wait outlives its peer");
 }
 
+Test(core_watch, a_peer_that_connects_while_it_is_waited_for_gets_its_name, .init = setup)
+{
+	struct util_job_name far = { .rank = 17, .pid = 4711, .host = "there" };
+
+	fake_engine_cfg.lazy_up = 1;
+	cr_assert_eq(node_send(&nodes[0], 1, bytes, sizeof(bytes), true, 7, 0, NULL), 0);
+	look(3);
+	expect_wait(COPYRPC_STATS_FOR_CONNECTION, 2);
+	cr_expect_eq(shown()->rank, -1);
+	cr_expect_str_eq(shown()->host, "");
+	nodes_settle(nodes, 2);
+	cr_assert_not_null(peer_of(&nodes[0])->chan);
+	peer_of(&nodes[0])->chan->identity = &far;
+	look(1);
+	cr_assert_not_null(shown());
+	cr_expect_eq(shown()->rank, 17);
+	cr_expect_eq(shown()->pid, 4711);
+	cr_expect_str_eq(shown()->host, "there");
+	peer_of(&nodes[0])->chan->identity = NULL;
+	nodes_close(nodes, 2);
+}
+
 Test(core_watch, room_credit_and_queue_differ_by_what_was_refused, .init = setup)
 {
 	connect_them();
@@ -307,7 +329,11 @@ Test(core_watch, the_line_names_process_time_cause_and_peer, .init = setup)
 	expect_text(", which makes progress: something arrived from it in the last 1 s");
 	peer_of(&nodes[0])->chan->identity = &far;
 	expect_text("of rank 17 (there, pid 4711) at ");
+	far.host[0] = '\0';
+	expect_text("of rank 17 (?, pid 4711) at ");
 	far.rank = -1;
+	expect_text("of pid 4711 at ");
+	far.host[0] = 't';
 	expect_text("of pid 4711 on there at ");
 	peer_of(&nodes[0])->chan->pid = pid;
 	kill(pid, SIGSTOP);

@@ -63,8 +63,8 @@ static void core_watch_process_name(const struct core_chan *chan, char *text, si
 
 	if (identity && identity->rank >= 0)
 		snprintf(text, size, "rank %d (%s, pid %d) at ", (int)identity->rank,
-			 identity->host, pid);
-	else if (identity)
+			 *identity->host ? identity->host : "?", pid);
+	else if (identity && *identity->host)
 		snprintf(text, size, "pid %d on %s at ", pid, identity->host);
 	else if (pid)
 		snprintf(text, size, "pid %d at ", pid);
@@ -183,6 +183,8 @@ static void core_watch_show(struct core_peer *peer)
 		core_watch_get_row(peer);
 	if (!w->row)
 		return;
+	if (!w->row->pid) /* the peer may have connected since */
+		core_watch_set_identity(w->row, peer->chan);
 	__atomic_store_n(&w->row->cause, w->cause, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->row->since_ns, w->since_ns - util_event_clock(), __ATOMIC_RELAXED);
 	__atomic_store_n(&w->row->arrived_ns, w->arrived_ns - util_event_clock(), __ATOMIC_RELAXED);
