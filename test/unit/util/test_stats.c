@@ -121,10 +121,14 @@ Test(util_stats, a_peer_that_comes_back_goes_on_counting)
 
 	cr_expect_neq(peer, other);
 	util_stats_single(peer, 64);
+	peer->rtt_ns = 5000;
+	peer->rtt_best_ns = 4000;
 	util_stats_end(peer);
 	cr_expect_eq(peer->row.state, COPYRPC_STATS_ENDED);
 	cr_expect_eq(get_peer(7), peer);
 	cr_expect_eq(peer->tx_singles, 1);
+	cr_expect_eq(peer->rtt_ns, 0, "the next connection may have none");
+	cr_expect_eq(peer->rtt_best_ns, 0);
 	cr_expect_eq(peer->row.state, COPYRPC_STATS_LIVE);
 }
 

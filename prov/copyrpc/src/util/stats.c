@@ -406,6 +406,8 @@ struct copyrpc_stats_peer *util_stats_get_peer(uint32_t endpoint,
 	peer->endpoint = endpoint;
 	peer->addr = *addr;
 	peer->error = 0;
+	peer->rtt_ns = 0; /* of the last connection, perhaps by another path */
+	peer->rtt_best_ns = 0;
 	return peer;
 }
 
