@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <ctype.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,4 +92,28 @@ Test(job, a_process_knows_who_it_is_and_its_name_is_one_of_a_host)
 	for (int c = 0; c < 256; c++)
 		cr_expect_eq(util_job_is_host_char((char)c),
 			     (c < 128 && isalnum(c)) || c == '.' || c == '_' || c == '-', "%d", c);
+}
+
+/** Expects a host with a name of `len` characters to be known by as many as fit. */
+static void expect_host(size_t len)
+{
+	struct util_job_name name;
+	char host[65];
+
+	memset(host, 'h', len);
+	host[len] = '\0';
+	cr_assert_eq(sethostname(host, len), 0);
+	util_job_self(&name);
+	cr_expect_eq(strlen(name.host), len < 63 ? len : 63, "%zu of %zu", strlen(name.host), len);
+	cr_expect_eq(strspn(name.host, "h"), strlen(name.host));
+}
+
+Test(job, a_host_with_a_long_name_is_known_by_its_begin)
+{
+	if (unshare(CLONE_NEWUTS))
+		cr_skip_test("needs root");
+	expect_host(1);
+	expect_host(62);
+	expect_host(63);
+	expect_host(64);
 }

@@ -3,6 +3,7 @@
 #include "util/job.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +52,9 @@ void util_job_self(struct util_job_name *name)
 	memset(name, 0, sizeof(*name));
 	name->rank = util_job_rank();
 	name->pid = getpid();
-	if (gethostname(name->host, sizeof(name->host) - 1))
+	if (gethostname(name->host, sizeof(name->host)) && errno != ENAMETOOLONG)
 		name->host[0] = '\0';
+	name->host[sizeof(name->host) - 1] = '\0'; /* a name of 64 characters is cut */
 	for (char *c = name->host; *c; c++)
 		if (!util_job_is_host_char(*c))
 			*c = '_';

@@ -195,10 +195,12 @@ static void *util_stats_map(uint32_t len)
 
 static void util_stats_set_names(struct copyrpc_stats_page *page)
 {
-	char host[sizeof(page->host)] = "";
+	struct util_job_name self;
 
-	gethostname(host, sizeof(host) - 1);
-	util_stats_set_text(page->host, sizeof(page->host), host);
+	util_job_self(&self);
+	page->pid = self.pid;
+	page->rank = self.rank;
+	util_stats_set_text(page->host, sizeof(page->host), self.host);
 	util_stats_set_text(page->command, sizeof(page->command), program_invocation_short_name);
 	snprintf(page->release, sizeof(page->release), "%u.%u", FI_MAJOR(util_log_prov.version),
 		 FI_MINOR(util_log_prov.version));
@@ -258,8 +260,6 @@ static bool util_stats_ensure(void)
 	util_stats_guard_fork();
 	page->version = COPYRPC_STATS_VERSION;
 	page->len = len;
-	page->pid = getpid();
-	page->rank = util_job_rank();
 	page->table_cnt = COPYRPC_STATS_TABLES;
 	util_stats_set_names(page);
 	util_stats_set_tables(page);
