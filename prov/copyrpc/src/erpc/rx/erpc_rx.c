@@ -11,8 +11,8 @@
 #include "erpc/tx/erpc_kick.h"
 #include "util/bits.h"
 
-#define ERPC_RX_AHEAD                                                                              \
-	2 /* packets between the one that is handled and that of the fetched address */
+/* Packets between the one that is handled and the one whose peer's address is fetched. */
+#define ERPC_RX_AHEAD 2
 
 #define ERPC_DIRECT_ROUNDS 4u /* calls of the device before responses to its packets leave */
 
