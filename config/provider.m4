@@ -8,7 +8,15 @@ AC_DEFUN([COPYRPC_PROVIDER], [
 	PKG_CHECK_MODULES([SODIUM], [libsodium], [],
 		[AC_MSG_ERROR([libsodium is needed (Debian: libsodium-dev)])])
 	dnl The live view of copyrpc_top needs it; without, copyrpc_top prints once.
-	PKG_CHECK_MODULES([NCURSES], [ncursesw], [have_ncurses=yes], [have_ncurses=no])
+	AC_ARG_WITH([ncurses],
+		[AS_HELP_STRING([--without-ncurses],
+			[no live view of copyrpc_top (default: where ncursesw is)])],
+		[], [with_ncurses=check])
+	have_ncurses=no
+	AS_IF([test "x$with_ncurses" != xno],
+		[PKG_CHECK_MODULES([NCURSES], [ncursesw], [have_ncurses=yes], [have_ncurses=no])])
+	AS_IF([test "x$with_ncurses$have_ncurses" = xyesno],
+		[AC_MSG_ERROR([--with-ncurses: ncursesw is missing (Debian: libncurses-dev)])])
 	AM_CONDITIONAL([HAVE_NCURSES], [test "x$have_ncurses" = xyes])
 	PKG_CHECK_MODULES([VERBS], [libibverbs >= 1.14], [],
 		[AC_MSG_ERROR([libibverbs of rdma-core 44 or newer is needed (Debian: libibverbs-dev)])])

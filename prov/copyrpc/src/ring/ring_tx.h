@@ -436,7 +436,7 @@ UTIL_INLINE int ring_tx_read_start(const struct dev_link_ops *dev, struct ring_c
 UTIL_INLINE bool ring_tx_read_consumer(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	uint64_t before = conn->tx.flow.remote_consumer;
-	uint64_t pos;
+	uint64_t pos = 0;
 
 	if (UTIL_UNLIKELY(conn->read != RING_READ_IDLE) && !ring_conn_may_read_cold(conn))
 		return false;

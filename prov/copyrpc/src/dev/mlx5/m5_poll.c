@@ -83,7 +83,7 @@ static void m5_poll_log_error(const struct m5_dev *dev, const struct m5_link *li
 static bool m5_poll_succeeded(const struct m5_link *link, const struct m5_cqe *cqe,
 			      struct dev_event *ev)
 {
-	uint32_t cnt;
+	uint32_t cnt = 0;
 
 	if (link->ib.dead || !m5_sq_is_open(&link->sq, m5_cqe_counter(cqe)) ||
 	    !m5_link_accessed(link, m5_cqe_counter(cqe), &cnt))
