@@ -52,7 +52,7 @@ static const struct top_metric top_metrics[] = {
 	TOP_LEVEL(endpoint, unexpected_now, "unexpected_bytes", "Bytes of unexpected messages"),
 	TOP_LEVEL(queue, unread, "unread_completions", "Completions written and not read"),
 	TOP_LEVEL(process, registered, "registered_ranges", "Ranges registered with devices now"),
-	TOP_LEVEL(process, pinned, "registered_bytes", "Bytes of these"),
+	TOP_LEVEL(process, pinned, "registered_bytes", "Bytes registered with devices now"),
 	TOP_LEVEL(process, slots, "slot_bytes", "Bytes of buffers for packets"),
 	TOP_LEVEL(process, pools, "pool_bytes", "Bytes of pools of requests and messages"),
 };
