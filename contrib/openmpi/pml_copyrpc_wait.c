@@ -34,8 +34,8 @@ static ompi_request_fns_t own; /* Open MPI's functions; valid while replaced */
 static bool replaced;
 
 /*
- * Ends a call of Open MPI's function. Collective operations send from its progress: the provider may
- * hold their last messages by now.
+ * Ends a call of Open MPI's function. Collective operations send from its progress: the provider
+ * may hold their last messages by now.
  */
 static inline int own_ended(int rc)
 {

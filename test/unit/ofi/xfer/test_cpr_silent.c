@@ -182,7 +182,7 @@ Test(cpr_silent_bound, threads_share_them, .fini = teardown)
 	expect_in_order();
 }
 
-/* Its sender may make no progress for it later. */
+/* The sender may make no progress for it later. */
 Test(cpr_silent_bound, an_empty_message_does_not_wait_for_a_connection, .fini = teardown)
 {
 	char got;
