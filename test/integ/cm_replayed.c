@@ -223,7 +223,7 @@ static struct cm_node *node_open(void)
 	struct cm_cfg cfg = { .peer_timeout_ms = TIMEOUT_MS,
 			      .udp_send = on_path,
 			      .is_local = is_elsewhere };
-	struct cm_node *node;
+	struct cm_node *node = NULL;
 
 	FAB_CHECK(cm_node_open_cfg(&cfg, &node));
 	return node;
