@@ -2,11 +2,11 @@
 /*
  * Ids of the links that may be reached by DC. Called by m5_link.c and m5_dct.c.
  *
- * Writes of all DC peers arrive at one target, so each carries the id that its link has here. An id
- * is taken by a new link. It is retired when the link is connected by a queue pair, or when its
- * memory is deregistered: after either, no write with it is accepted. Those that have arrived may be
- * in the receive CQ, so the polling thread removes the id from there before it frees it. Free ids
- * are used in turn.
+ * Writes of all DC peers arrive at one target, so each carries the id that its link has here. An
+ * id is taken by a new link. It is retired when the link is connected by a queue pair, or when
+ * its memory is deregistered: after either, no write with it is accepted. Those that have arrived
+ * may be in the receive CQ, so the polling thread removes the id from there before it frees it.
+ * Free ids are used in turn.
  *
  * Protected by the device's lock. Tests: test/unit/dev/mlx5/test_m5_ids.c.
  */
