@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * What the device model does not have, it refuses as a device does that lacks it: with an error, not
- * with an end of the program. Memory windows, XRC, tag matching, on-demand paging, flows, raw
- * packets, multicast.
+ * with an end of the program. Memory windows, XRC, lists of more tags than it offers, on-demand
+ * paging, flows, raw packets, multicast.
  */
 #include <errno.h>
 #include <infiniband/mlx5dv.h>
@@ -32,7 +32,7 @@ static void refuse_queues(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv
 		.srq_type = IBV_SRQT_TM,
 		.pd = pd,
 		.cq = cq,
-		.tm_cap = { .max_num_tags = 16, .max_ops = 16 },
+		.tm_cap = { .max_num_tags = 1u << 20, .max_ops = 16 },
 	};
 	struct ibv_qp_init_attr raw = { .send_cq = cq,
 					.recv_cq = cq,
@@ -46,7 +46,7 @@ static void refuse_queues(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv
 	struct mlx5dv_qp_init_attr dct = { .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
 					   .dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCT } };
 
-	refused("an SRQ with tag matching", ibv_create_srq_ex(ctx, &tm));
+	refused("an SRQ with a list of 2^20 tags", ibv_create_srq_ex(ctx, &tm));
 	refused("a queue pair for raw packets", ibv_create_qp(pd, &raw));
 	refused("a DC target without an SRQ", mlx5dv_create_qp(ctx, &dc, &dct));
 }
@@ -95,7 +95,7 @@ int main(void)
 		fprintf(stderr, "there is no device\n");
 		return 2;
 	}
-	bad += attr.odp_caps.general_caps != 0 || attr.tm_caps.max_num_tags != 0 ||
+	bad += attr.odp_caps.general_caps != 0 || attr.tm_caps.max_num_tags >= 1u << 20 ||
 	       attr.orig_attr.max_mw != 0 || attr.orig_attr.max_mcast_grp != 0;
 	refuse_queues(ctx, pd, cq);
 	refuse_memory(ctx, pd);
