@@ -7,7 +7,8 @@
  *
  * Without threads a wait polls the requests in turn and returns each to its list: Open MPI's own
  * function for several requests swaps a wait object into each of them, and passes over them twice.
- * It is called for what is not a plain request of this component: persistent ones, errors, files.
+ * Open MPI's is called for what is not a plain request of this component: persistent ones, errors,
+ * files.
  *
  * With MPI_THREAD_MULTIPLE Open MPI lets one waiting thread of a process make progress. The others
  * sleep until the thread that ends their request wakes them. Where threads share a processor, the
@@ -160,8 +161,10 @@ static int wait_one(ompi_request_t **request, ompi_status_public_t *status)
 						   : own_ended(own.req_wait(request, status));
 }
 
-/* Calls Open MPI's function for the requests behind the first `done`. If it reports errors in their
- * statuses, those of the first say that there was none. */
+/*
+ * Calls Open MPI's function for the requests behind the first `done`. If it reports errors in their
+ * statuses, those of the first say that there was none.
+ */
 static int wait_rest(size_t done, size_t cnt, ompi_request_t **requests,
 		     ompi_status_public_t *statuses)
 {

@@ -7,8 +7,8 @@
  * Two processes, links and a datagram endpoint between them, all idle, so that no completion
  * reports the fault. Side 0 polls, side 1 sleeps without limit. Meanwhile the port goes down for a
  * moment (flap: no link may end, and messages pass again), for long (down: all links end with
- * -FI_ENETDOWN, the endpoint stays), or the device fails (fatal: all end, the endpoint too). dc: the
- * links go over DC.
+ * -FI_ENETDOWN, the endpoint stays), or the device fails (fatal: all end, the endpoint too). dc:
+ * the links go over DC.
  *
  * Source of the event: the model's faults, from 1000 ms on; or DEV_NEWS_DOWN and DEV_NEWS_BACK,
  * commands that side 0 runs.

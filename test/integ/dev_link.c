@@ -7,9 +7,9 @@
  *
  * small: queues of the smallest depths, so that each of them is full, empty and wrapped all the
  * time. wrap: as small, on two links only and without long waits, so that 16 bits overflow, which
- * is checked for all counters. dc: over DC, an initiator for each link. few: over DC, two initiators
- * with small queues for all links. mixed: half of the links over DC, the others over RC. Names of
- * the devices: dev_pair.h.
+ * is checked for all counters. dc: over DC, an initiator for each link. few: over DC, two
+ * initiators with small queues for all links. mixed: half of the links over DC, the others over RC.
+ * Names of the devices: dev_pair.h.
  *
  * Two processes, a device each, links with rings from 1 KiB to 1 MiB between them. Messages of
  * random length go both ways over all of them; every byte and every immediate is checked; free

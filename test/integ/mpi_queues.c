@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Message queues of this process as a debugger shows them: the program loads Open MPI's library for
- * debuggers (the message queue interface of MPIR and TotalView), is debugger and process in one, and
- * compares what the library lists with what the program has posted. Types and offsets, which a
- * debugger takes from debugging information, are those of Open MPI's headers.
+ * Message queues of this process as a debugger shows them: the program loads Open MPI's library
+ * for debuggers (the message queue interface of MPIR and TotalView), is debugger and process in
+ * one, and compares what the library lists with what the program has posted. Types and offsets,
+ * which a debugger takes from debugging information, are those of Open MPI's headers.
  *
  * usage: mpirun -n 2 mpi_queues
  */
@@ -28,7 +28,7 @@
 
 #include "integ.h"
 
-/* As in headers of Open MPI that it does not install as a whole. */
+/* Types of Open MPI whose headers it does not install as a whole. */
 typedef struct {
 	mca_pml_base_request_t req_base;
 	const void *req_addr;

@@ -8,7 +8,7 @@
  *		24	GRH << 28 | SL << 24 | source QPN
  *		32	user index (version 1) or SRQ number (version 0)
  *		36	immediate, as the sender wrote it
- *		40	application: 1 tag matching; then its opcode, and the index of a tag at 42
+ *		40	application: 1 tag matching; then its opcode, and at 42 a tag's index
  *		44	byte count
  *		48	timestamp		in an error: 54 vendor syndrome, 55 syndrome
  *		56	opcode << 24 | QPN

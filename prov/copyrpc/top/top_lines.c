@@ -86,7 +86,8 @@ void top_process_line(char line[TOP_LINE_LEN], const struct stats_view *view,
 void top_peer_line(char line[TOP_LINE_LEN], const struct stats_view *view,
 		   const struct copyrpc_stats_peer *peer, const struct top_rate *rate)
 {
-	char addr[STATS_ADDR_LEN], path[32], columns[96], why[96], state[160] = "up", who[112] = "";
+	char addr[STATS_ADDR_LEN], path[32], columns[96], why[96], state[160] = "up";
+	char who[STATS_NAME_LEN];
 	char rtt[48] = "";
 	const char *better = stats_better_path(view, peer, why, sizeof(why));
 
@@ -99,13 +100,9 @@ void top_peer_line(char line[TOP_LINE_LEN], const struct stats_view *view,
 		snprintf(state, sizeof(state), "ended");
 	else if (better)
 		snprintf(state, sizeof(state), "up, not %s: %s", better, why);
-	if (peer->rank >= 0)
-		snprintf(who, sizeof(who), "; rank %d, pid %d on %s", (int)peer->rank,
-			 (int)peer->pid, *peer->host ? peer->host : "?");
-	else if (*peer->host)
-		snprintf(who, sizeof(who), "; pid %d on %s", (int)peer->pid, peer->host);
+	stats_identity_text(peer->rank, peer->pid, peer->host, who);
 	if (peer->rtt_ns)
 		snprintf(rtt, sizeof(rtt), "; round trip %.1f us", (double)peer->rtt_ns / 1e3);
-	snprintf(line, TOP_LINE_LEN, "%-24s %-16.16s%s %s%s%s", addr, path, columns, state, who,
-		 rtt);
+	snprintf(line, TOP_LINE_LEN, "%-24s %-16.16s%s %s%s%s%s", addr, path, columns, state,
+		 *who ? "; " : "", who, rtt);
 }

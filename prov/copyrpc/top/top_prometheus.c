@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /** Sums of a process that metrics are taken from. */
 struct top_sums {
@@ -70,8 +71,9 @@ static struct top_sums top_sums_of(const struct stats_view *view)
 	return sums;
 }
 
-/** Writes one metric of all processes. */
-static void top_print_metric(const struct top_pages *pages, const struct top_metric *metric)
+/** Writes one metric of all processes, whose sums are given. */
+static void top_print_metric(const struct top_pages *pages, const struct top_sums *sums,
+			     const struct top_metric *metric)
 {
 	const char *ending = metric->is_level ? "" : "_total";
 
@@ -79,16 +81,24 @@ static void top_print_metric(const struct top_pages *pages, const struct top_met
 	       metric->help, metric->name, ending, metric->is_level ? "gauge" : "counter");
 	for (size_t i = 0; i < pages->cnt; i++) {
 		const struct copyrpc_stats_page *page = pages->views[i].page;
-		struct top_sums sums = top_sums_of(&pages->views[i]);
 
 		printf("copyrpc_%s%s{pid=\"%d\",command=\"%s\",rank=\"%d\"} %" PRIu64 "\n",
 		       metric->name, ending, (int)page->pid, page->command, (int)page->rank,
-		       *(const uint64_t *)((const char *)&sums + metric->offset));
+		       *(const uint64_t *)((const char *)&sums[i] + metric->offset));
 	}
 }
 
 void top_prometheus_print(const struct top_pages *pages)
 {
+	struct top_sums *sums = calloc(pages->cnt + 1, sizeof(*sums));
+
+	if (!sums) {
+		fprintf(stderr, "copyrpc_top: out of memory\n");
+		exit(EXIT_FAILURE);
+	}
+	for (size_t i = 0; i < pages->cnt; i++)
+		sums[i] = top_sums_of(&pages->views[i]);
 	for (size_t i = 0; i < sizeof(top_metrics) / sizeof(top_metrics[0]); i++)
-		top_print_metric(pages, &top_metrics[i]);
+		top_print_metric(pages, sums, &top_metrics[i]);
+	free(sums);
 }

@@ -82,7 +82,7 @@ static void top_print_wait(const struct top_waits *waits, size_t from,
 {
 	const struct stats_view *view = waits->processes[from].view;
 	size_t to = top_wait_target(waits, wait);
-	char who[STATS_NAME_LEN];
+	char who[STATS_NAME_LEN], addr[STATS_ADDR_LEN];
 
 	top_print_process(waits, from);
 	fprintf(waits->out, " waits %.0f s for %s %s ", top_seconds(waits, view, wait->since_ns),
@@ -90,8 +90,9 @@ static void top_print_wait(const struct top_waits *waits, size_t from,
 	if (to != TOP_NONE) {
 		top_print_process(waits, to);
 	} else {
-		fprintf(waits->out, "%s, %s",
-			stats_peer_name(&wait->peer, wait->rank, wait->pid, wait->host, who),
+		stats_identity_text(wait->rank, wait->pid, wait->host, who);
+		stats_addr_text(&wait->peer, addr);
+		fprintf(waits->out, "%s%s%s, %s", who, *who ? " at " : "", addr,
 			*wait->host && strcmp(wait->host, view->page->host)
 				? "which is on another host"
 				: "which is not a process of this host that can be read");

@@ -27,7 +27,7 @@ Test(stats_text, a_summary_has_sums_sizes_waits_and_peers)
 	cr_expect_not_null(strstr(text, "2 ranges, 8192 B now; 9 in all, 0 refused\n"), "%s", text);
 	cr_expect_not_null(strstr(text, "pools of requests and messages: 640 B\n"), "%s", text);
 	cr_expect_null(strstr(text, "buffers for packets"), "%s", text);
-	cr_expect_not_null(strstr(text, "\n    rank 17, pid 43 on other; round trip 12.3 us, "
+	cr_expect_not_null(strstr(text, "\n    rank 17 (other, pid 43); round trip 12.3 us, "
 					"shortest 9.0 us\n"),
 			   "%s", text);
 	cr_expect_null(strstr(text, "pid 0"), "%s", text);
@@ -56,11 +56,11 @@ static void expect_identity(int32_t rank, int32_t pid, const char *host, uint64_
 Test(stats_text, a_peer_may_state_any_part_of_its_identity)
 {
 	expect_identity(17, 0, "", 0, "\n    rank 17\n");
-	expect_identity(17, 0, "other", 0, "\n    rank 17 on other\n");
+	expect_identity(17, 0, "other", 0, "\n    rank 17 (other)\n");
 	expect_identity(17, 0, "", 2000, "\n    rank 17; round trip 2.0 us, ");
 	expect_identity(-1, 43, "", 0, "\n    pid 43\n");
 	expect_identity(-1, 43, "other", 2000, "\n    pid 43 on other; round trip 2.0 us, ");
-	expect_identity(-1, 0, "other", 0, "\n    on other\n");
+	expect_identity(-1, 0, "other", 0, "\n    a process on other\n");
 	expect_identity(-1, 0, "", 2000, "\n    round trip 2.0 us, shortest 9.0 us\n");
 }
 

@@ -138,17 +138,13 @@ Test(stats_view, the_reason_for_a_path_is_the_device_or_the_peer)
 
 Test(stats_view, a_peer_is_named_by_what_it_states)
 {
-	const struct copyrpc_stats_addr addr = { .family = AF_INET, .port = 7, .bytes = { 10 } };
 	char text[STATS_NAME_LEN];
 
-	cr_expect_str_eq(stats_peer_name(&addr, 17, 4711, "node7", text),
-			 "rank 17 (node7, pid 4711) at 10.0.0.0:7");
-	cr_expect_str_eq(stats_peer_name(&addr, 17, 4711, "", text),
-			 "rank 17 (?, pid 4711) at 10.0.0.0:7");
-	cr_expect_str_eq(stats_peer_name(&addr, -1, 4711, "node7", text),
-			 "pid 4711 on node7 at 10.0.0.0:7");
-	cr_expect_str_eq(stats_peer_name(&addr, -1, 4711, "", text), "pid 4711 at 10.0.0.0:7");
-	cr_expect_str_eq(stats_peer_name(&addr, -1, 0, "", text), "10.0.0.0:7");
+	cr_expect_str_eq(stats_identity_text(17, 4711, "node7", text), "rank 17 (node7, pid 4711)");
+	cr_expect_str_eq(stats_identity_text(17, 4711, "", text), "rank 17 (pid 4711)");
+	cr_expect_str_eq(stats_identity_text(-1, 4711, "node7", text), "pid 4711 on node7");
+	cr_expect_str_eq(stats_identity_text(-1, 4711, "", text), "pid 4711");
+	cr_expect_str_eq(stats_identity_text(-1, 0, "", text), "");
 }
 
 /* Random bytes in place of any of the page's: refused, or every function works. */

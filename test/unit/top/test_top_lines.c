@@ -80,7 +80,7 @@ Test(top_lines, a_connection_has_its_end_or_the_reason_for_its_path)
 	top_peer_line(line, &view, stats_view_row(&view, COPYRPC_STATS_PEERS, 1), &rate);
 	cr_expect_eq(strncmp(line, "10.0.0.1:6 ", 11), 0, "%s", line);
 	cr_expect(under(top_peer_columns, "SENT/s", line, " 7"), "%s", line);
-	cr_expect_not_null(strstr(line, " up; rank 17, pid 43 on other; round trip 12.3 us"), "%s",
+	cr_expect_not_null(strstr(line, " up; rank 17 (other, pid 43); round trip 12.3 us"), "%s",
 			   line);
 	top_peer_line(line, &view, stats_view_row(&view, COPYRPC_STATS_PEERS, 2), NULL);
 	cr_expect(under(top_peer_columns, "SENT/s", line, " -"), "%s", line);

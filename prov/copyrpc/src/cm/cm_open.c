@@ -13,6 +13,7 @@
 #include "cm/ep/cm_ep.h"
 #include "cm/msg/cm_connreq.h"
 #include "util/clock.h"
+#include "util/job.h"
 #include "util/log.h"
 
 static int cm_ep_choose_addr(struct cm_ep *cep, const struct sockaddr *addr)

@@ -8,7 +8,7 @@
 #include "engine/eng_conn.h"
 #include "engine/eng_engine.h"
 #include "util/event.h"
-#include "util/job.h"
+#include "util/job_name.h"
 #include "util/probe.h"
 #include "util/stats.h"
 
@@ -105,16 +105,13 @@ static const char *eng_stats_name(const struct eng_conn *conn)
 	return ops->conn_name ? ops->conn_name(conn) : ops->name;
 }
 
-/** Writes the identity of the peer: the kernel's word for its number goes before its own. */
 static void eng_stats_set_identity(const struct eng_conn *conn, struct copyrpc_stats_peer *row)
 {
-	const struct util_job_name *identity = conn->chan.identity;
+	struct util_job_name who = util_job_peer(conn->chan.identity, conn->chan.pid);
 
-	row->pid = conn->chan.pid;
-	row->rank = identity ? identity->rank : -1;
-	util_stats_set_text(row->host, sizeof(row->host), identity ? identity->host : "");
-	if (!row->pid && identity)
-		row->pid = identity->pid;
+	row->pid = who.pid;
+	row->rank = who.rank;
+	util_stats_set_text(row->host, sizeof(row->host), who.host);
 }
 
 void eng_stats_conn_up(struct eng_conn *conn)

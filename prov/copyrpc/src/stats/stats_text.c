@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Summary of a page for people: see stats_print.h. Leaves out lines whose numbers are all zero. */
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,29 +215,15 @@ static int stats_heavier(const void *a, const void *b)
 /** Writes what is known of the peer's identity and its round trips, on a line of their own. */
 static void stats_text_identity(FILE *out, const struct copyrpc_stats_peer *peer)
 {
-	const char *sep = "    ";
-	bool known = false;
+	char who[STATS_NAME_LEN];
 
-	if (peer->rank >= 0) {
-		fprintf(out, "%srank %d", sep, (int)peer->rank);
-		sep = ", ";
-		known = true;
-	}
-	if (peer->pid) {
-		fprintf(out, "%spid %d", sep, (int)peer->pid);
-		known = true;
-	}
-	if (*peer->host) {
-		fprintf(out, "%son %s", known ? " " : sep, peer->host);
-		known = true;
-	}
-	if (peer->rtt_ns) {
-		fprintf(out, "%sround trip %.1f us, shortest %.1f us", known ? "; " : sep,
-			(double)peer->rtt_ns / 1e3, (double)peer->rtt_best_ns / 1e3);
-		known = true;
-	}
-	if (known)
-		fprintf(out, "\n");
+	stats_identity_text(peer->rank, peer->pid, peer->host, who);
+	if (peer->rtt_ns)
+		fprintf(out, "    %s%sround trip %.1f us, shortest %.1f us\n", who,
+			*who ? "; " : "", (double)peer->rtt_ns / 1e3,
+			(double)peer->rtt_best_ns / 1e3);
+	else if (*who)
+		fprintf(out, "    %s\n", who);
 }
 
 static void stats_text_peer(FILE *out, const struct stats_view *view,

@@ -3,6 +3,7 @@
 #include "stats/stats_view.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "util/event.h"
+#include "util/job_name.h"
 
 static const uint32_t stats_row_len[COPYRPC_STATS_TABLES] = {
 	[COPYRPC_STATS_TRANSPORTS] = sizeof(struct copyrpc_stats_transport),
@@ -336,22 +338,14 @@ void stats_addr_text(const struct copyrpc_stats_addr *addr, char text[STATS_ADDR
 		snprintf(text, STATS_ADDR_LEN, "?");
 }
 
-char *stats_peer_name(const struct copyrpc_stats_addr *addr, int32_t rank, int32_t pid,
-		      const char *host, char text[STATS_NAME_LEN])
-{
-	char at[STATS_ADDR_LEN];
+static_assert(STATS_NAME_LEN == UTIL_JOB_TEXT_LEN, "one length of texts");
 
-	stats_addr_text(addr, at);
-	if (rank >= 0)
-		snprintf(text, STATS_NAME_LEN, "rank %d (%s, pid %d) at %s", (int)rank,
-			 *host ? host : "?", (int)pid, at);
-	else if (*host)
-		snprintf(text, STATS_NAME_LEN, "pid %d on %s at %s", (int)pid, host, at);
-	else if (pid)
-		snprintf(text, STATS_NAME_LEN, "pid %d at %s", (int)pid, at);
-	else
-		snprintf(text, STATS_NAME_LEN, "%s", at);
-	return text;
+char *stats_identity_text(int32_t rank, int32_t pid, const char *host, char text[STATS_NAME_LEN])
+{
+	struct util_job_name who = { .rank = rank, .pid = pid };
+
+	snprintf(who.host, sizeof(who.host), "%s", host);
+	return util_job_text(&who, text);
 }
 
 const char *stats_path_name(uint32_t path)

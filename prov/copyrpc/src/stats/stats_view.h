@@ -70,15 +70,11 @@ struct copyrpc_stats_queue stats_view_sum_queues(const struct stats_view *view);
 /** Returns what the process holds; zeros if it is not stated. */
 const struct copyrpc_stats_process *stats_view_process(const struct stats_view *view);
 
-/** Length of a text for a peer. */
-#define STATS_NAME_LEN 160u
+/** Length of a text for an identity. */
+#define STATS_NAME_LEN 128u
 
-/**
- * Writes the identity of a peer, as far as it stated one: "rank 17 (node7, pid 4711) at
- * 10.0.0.7:4242". Returns `text`.
- */
-char *stats_peer_name(const struct copyrpc_stats_addr *addr, int32_t rank, int32_t pid,
-		      const char *host, char text[STATS_NAME_LEN]);
+/** Writes the identity of a row (util_job_text): "rank 17 (node7, pid 4711)". Returns `text`. */
+char *stats_identity_text(int32_t rank, int32_t pid, const char *host, char text[STATS_NAME_LEN]);
 
 /** Length of a text for an address. */
 #define STATS_ADDR_LEN 64u

@@ -9,28 +9,12 @@
 #define UTIL_JOB_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
+#include "util/job_name.h"
 #include "util/log.h"
-
-#define UTIL_JOB_HOST_LEN 64u
-
-/** Identity of a process, for people. A peer may state any: nothing is decided by it. */
-struct util_job_name {
-	int32_t rank;                 /* -1: unknown */
-	int32_t pid;                  /* in its own PID namespace; 0: unknown */
-	char host[UTIL_JOB_HOST_LEN]; /* letters, digits and "._-", ended by 0; may be empty */
-};
 
 /** Fills in the rank, the number and the host of this process. */
 void util_job_self(struct util_job_name *name);
-
-/** Returns true if a host's name may contain this character. */
-static inline bool util_job_is_host_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '.' || c == '_' || c == '-';
-}
 
 /**
  * Returns false if a launcher (Open MPI, MPICH, PALS, Flux, Slurm and others) says that this

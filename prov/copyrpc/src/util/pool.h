@@ -4,9 +4,9 @@
  *
  * Chunks come from the heap. A LIFO free list runs through the objects, so the object most likely
  * in the cache is allocated first and the common case is one load and one store. Objects are
- * 64-byte aligned and never move. Memory returns to the heap only at fini. Chunks that fill
- * huge pages but for a 32nd are on them, where the system has some. Not locked: the
- * owner's lock covers the pool.
+ * 64-byte aligned and never move. Memory returns to the heap only at fini. Chunks that fill huge
+ * pages but for a 32nd are on them, where the system has some. Not locked: the owner's lock covers
+ * the pool.
  *
  * An object that was never in use enters the free list only when that is empty. So the number of
  * objects that ever were on it is the highest number in use at a time, which costs nothing to know.

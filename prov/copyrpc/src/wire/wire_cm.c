@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "util/job.h"
+#include "util/job_name.h"
 #include "wire/wire_le.h"
 
 static_assert((int)COPYRPC_STATS_SHM == WIRE_CM_PATH_SHM &&

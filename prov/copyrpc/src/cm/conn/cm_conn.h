@@ -22,7 +22,7 @@
 #include "cm/base/cm_state.h"
 #include "cm/base/cm_timer.h"
 #include "cm/node/cm_node.h"
-#include "util/job.h"
+#include "util/job_name.h"
 #include "util/list.h"
 #include "wire/wire_cm.h"
 

@@ -22,7 +22,7 @@
 #include "cm/ep/cm_ended.h"
 #include "cm/ep/cm_peer.h"
 #include "cm/node/cm_node.h"
-#include "util/job.h"
+#include "util/job_name.h"
 #include "util/list.h"
 
 /** Feature bits of this build (docs/handshake.md, section 2.2). */

@@ -55,33 +55,24 @@ static bool core_watch_is_stopped(int32_t pid)
 	return state == 'T' || state == 't';
 }
 
-/** Writes the identity of the peer, as far as it stated one: "rank 17 (node7, pid 4711) at ". */
-static void core_watch_process_name(const struct core_chan *chan, char *text, size_t size)
+static struct util_job_name core_watch_identity(const struct core_chan *chan)
 {
-	const struct util_job_name *identity = chan ? chan->identity : NULL;
-	int pid = chan && chan->pid > 0 ? chan->pid : identity ? identity->pid : 0;
-
-	if (identity && identity->rank >= 0)
-		snprintf(text, size, "rank %d (%s, pid %d) at ", (int)identity->rank,
-			 *identity->host ? identity->host : "?", pid);
-	else if (identity && *identity->host)
-		snprintf(text, size, "pid %d on %s at ", pid, identity->host);
-	else if (pid)
-		snprintf(text, size, "pid %d at ", pid);
+	return chan ? util_job_peer(chan->identity, chan->pid) : util_job_peer(NULL, 0);
 }
 
 static void core_watch_peer_name(const struct core_peer *peer, char *text, size_t size)
 {
 	const struct sockaddr_in6 *in6 = (const void *)&peer->addr;
 	const struct sockaddr_in *in = (const void *)&peer->addr;
-	char host[INET6_ADDRSTRLEN] = "?", process[112] = "";
+	struct util_job_name who = core_watch_identity(peer->chan);
+	char host[INET6_ADDRSTRLEN] = "?", process[UTIL_JOB_TEXT_LEN];
 	bool is_v6 = peer->addr.ss_family == AF_INET6;
 
 	inet_ntop(peer->addr.ss_family, is_v6 ? (const void *)&in6->sin6_addr : &in->sin_addr, host,
 		  sizeof(host));
-	core_watch_process_name(peer->chan, process, sizeof(process));
-	snprintf(text, size, is_v6 ? "%s[%s]:%u" : "%s%s:%u", process, host,
-		 ntohs(is_v6 ? in6->sin6_port : in->sin_port));
+	util_job_text(&who, process);
+	snprintf(text, size, is_v6 ? "%s%s[%s]:%u" : "%s%s%s:%u", process, *process ? " at " : "",
+		 host, ntohs(is_v6 ? in6->sin6_port : in->sin_port));
 }
 
 static double core_watch_s(uint64_t ns)
@@ -111,7 +102,7 @@ static void core_watch_peer_state(const struct core_peer *peer, uint64_t now_ns,
 void core_watch_text(const struct core_peer *peer, uint64_t now_ns, char *text, size_t size)
 {
 	uint32_t others = __atomic_load_n(&core_watch_waits, __ATOMIC_RELAXED);
-	char name[176], state[96], rank[32] = "this process";
+	char name[192], state[96], rank[32] = "this process";
 	struct util_job_name self;
 	int len;
 
@@ -145,14 +136,13 @@ static void core_watch_log(const struct core_peer *peer, uint64_t now_ns)
 
 /* ---- the page ---- */
 
-/** Writes the identity of the peer: the kernel's word for its number goes before its own. */
 static void core_watch_set_identity(struct copyrpc_stats_wait *row, const struct core_chan *chan)
 {
-	const struct util_job_name *identity = chan ? chan->identity : NULL;
+	struct util_job_name who = core_watch_identity(chan);
 
-	row->pid = chan && chan->pid ? chan->pid : identity ? identity->pid : 0;
-	row->rank = identity ? identity->rank : -1;
-	util_stats_set_text(row->host, sizeof(row->host), identity ? identity->host : "");
+	row->pid = who.pid;
+	row->rank = who.rank;
+	util_stats_set_text(row->host, sizeof(row->host), who.host);
 }
 
 static void core_watch_get_row(struct core_peer *peer)

@@ -43,7 +43,6 @@ int ib_link_init_qp(struct ib_link *link, struct ibv_qp *qp)
 int ib_link_describe(struct dev_link *base, struct dev_desc *desc)
 {
 	struct ib_link *link = (struct ib_link *)base;
-
 	struct ib_desc d;
 
 	ib_qp_describe(link->qp, link->dev, link->psn, &link->rx, &link->word, &d);
