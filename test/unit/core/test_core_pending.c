@@ -47,7 +47,8 @@ static void arrive(void)
 
 static ssize_t post(void *context, uint64_t flags, bool silent)
 {
-	return core_tx_send_buf(&a->ep, "x", 1, 1, 7, 0, context, flags, true, silent, false);
+	return core_tx_send_buf(&a->ep, "x", 1, 1, 7, 0, context, flags, true,
+				silent ? CORE_POST_LEAVES : CORE_POST_COMPLETES);
 }
 
 /** Expects that the next completion is a successful one with this context. */

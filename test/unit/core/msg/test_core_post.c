@@ -39,7 +39,8 @@ struct step {
 	size_t len;
 	uint64_t tag, ignore, data, flags;
 	fi_addr_t addr;
-	bool tagged, silent, deferrable;
+	bool tagged;
+	enum core_post_end end;
 };
 
 static ssize_t send_in(enum world world, const struct step *s)
@@ -54,14 +55,14 @@ static ssize_t send_in(enum world world, const struct step *s)
 				  .tag = s->tag,
 				  .data = s->data,
 				  .context = context,
-				  .flags = s->flags | (s->silent ? FI_INJECT : 0),
+				  .flags = s->flags | (s->end ? FI_INJECT : 0),
 				  .tagged = s->tagged,
-				  .silent = s->silent };
+				  .silent = s->end != CORE_POST_COMPLETES };
 
 	if (world == LONG)
 		return core_tx_send(ep, &send);
 	return core_tx_send_buf(ep, tx_bufs[s->slot], s->len, s->addr, s->tag, s->data, context,
-				s->flags, s->tagged, s->silent, s->deferrable);
+				s->flags, s->tagged, s->end);
 }
 
 static ssize_t recv_in(enum world world, const struct step *s)
@@ -108,8 +109,7 @@ static void step_send(void)
 	struct step s = random_step();
 	ssize_t ret[WORLDS];
 
-	s.silent = !rnd(4);
-	s.deferrable = s.silent && rnd(2);
+	s.end = rnd(4) ? CORE_POST_COMPLETES : rnd(2) ? CORE_POST_DEFERS : CORE_POST_LEAVES;
 	s.flags = (rnd(2) ? FI_COMPLETION : 0) | (rnd(2) ? FI_REMOTE_CQ_DATA : 0) |
 		  (rnd(8) ? 0 : FI_DELIVERY_COMPLETE) | (rnd(8) ? 0 : FI_MORE) |
 		  (rnd(8) ? 0 : FI_INJECT);

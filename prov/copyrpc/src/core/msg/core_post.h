@@ -36,14 +36,19 @@ struct core_post_spill {
 
 #define CORE_POST_SPILL(kept) __asm__("" : "+m"(kept)) /* hides the values from the optimizer */
 
-/**
- * Sends one buffer, as core_tx_send; a `silent` send is injected, and leaves now unless it is
- * `deferrable`. FI_REMOTE_CQ_DATA in flags should be a constant.
- */
+/** How a send of one buffer ends. */
+enum core_post_end {
+	CORE_POST_COMPLETES, /* with a completion, if one is requested */
+	CORE_POST_LEAVES,    /* injected, without a completion; the message leaves now */
+	CORE_POST_DEFERS,    /* injected, without a completion; the message may leave later */
+};
+
+/** Sends one buffer, as core_tx_send. FI_REMOTE_CQ_DATA in flags should be a constant. */
 UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t len,
 				     fi_addr_t dest, uint64_t tag, uint64_t data, void *context,
-				     uint64_t flags, bool tagged, bool silent, bool deferrable)
+				     uint64_t flags, bool tagged, enum core_post_end end)
 {
+	const bool silent = end != CORE_POST_COMPLETES;
 	const uint64_t cold_flags = silent ? flags | FI_INJECT : flags;
 	struct core_peer *peer = core_peer_lookup(ep, dest);
 	struct core_post_spill kept;
@@ -58,9 +63,9 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 	op = core_tx_ext(ext, tag, data, flags, tagged);
 	kept = (struct core_post_spill){ buf, len, dest, tag };
 	CORE_POST_SPILL(kept);
-	ret = peer->chan->ops->send_buf(peer->chan,
-					core_packed(op, silent && !deferrable ? CORE_SEND_NOW : 0),
-					ext[0], ext[1], buf, len);
+	ret = peer->chan->ops->send_buf(
+		peer->chan, core_packed(op, end == CORE_POST_LEAVES ? CORE_SEND_NOW : 0), ext[0],
+		ext[1], buf, len);
 	cq = ep->tx.plain;
 	if (UTIL_UNLIKELY(ret)) {
 		if (ret < 0)

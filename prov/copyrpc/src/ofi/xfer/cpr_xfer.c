@@ -4,13 +4,12 @@
 
 ssize_t cpr_xfer_send_guarded(struct cpr_ep *ep, const void *buf, size_t len, fi_addr_t dest,
 			      uint64_t tag, uint64_t data, void *context, uint64_t flags,
-			      bool tagged, bool silent, bool deferrable)
+			      bool tagged, enum core_post_end end)
 {
 	ssize_t ret;
 
 	core_dom_lock(ep->dom);
-	ret = core_tx_send_buf(ep->core, buf, len, dest, tag, data, context, flags, tagged, silent,
-			       deferrable);
+	ret = core_tx_send_buf(ep->core, buf, len, dest, tag, data, context, flags, tagged, end);
 	core_dom_transferred(ep->dom);
 	core_dom_unlock(ep->dom);
 	return ret;

@@ -53,7 +53,7 @@ UTIL_INLINE ssize_t cpr_xfer_send(struct cpr_ep *ep, const struct core_send *sen
 /** Call core_tx_send_buf and core_rx_post_buf in domains that are locked or watched. */
 ssize_t cpr_xfer_send_guarded(struct cpr_ep *ep, const void *buf, size_t len, fi_addr_t dest,
 			      uint64_t tag, uint64_t data, void *context, uint64_t flags,
-			      bool tagged, bool silent, bool deferrable);
+			      bool tagged, enum core_post_end end);
 ssize_t cpr_xfer_recv_guarded(struct cpr_ep *ep, void *buf, size_t len, fi_addr_t src, uint64_t tag,
 			      uint64_t ignore, void *context, uint64_t flags, bool tagged);
 
@@ -79,18 +79,17 @@ ssize_t cpr_xfer_recv_guarded(struct cpr_ep *ep, void *buf, size_t len, fi_addr_
 
 UTIL_INLINE ssize_t cpr_xfer_send_one(struct cpr_ep *ep, const void *buf, size_t len,
 				      fi_addr_t dest, uint64_t tag, uint64_t data, void *context,
-				      uint64_t flags, bool tagged, bool silent, bool deferrable,
+				      uint64_t flags, bool tagged, enum core_post_end end,
 				      bool guarded)
 {
 	ssize_t ret;
 
 	if (!guarded && UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
 		return cpr_xfer_send_guarded(ep, buf, len, dest, tag, data, context, flags, tagged,
-					     silent, deferrable);
+					     end);
 	if (guarded)
 		core_dom_lock(ep->dom);
-	ret = core_tx_send_buf(ep->core, buf, len, dest, tag, data, context, flags, tagged, silent,
-			       deferrable);
+	ret = core_tx_send_buf(ep->core, buf, len, dest, tag, data, context, flags, tagged, end);
 	if (guarded)
 		cpr_xfer_leave(ep->dom);
 	return ret;
@@ -114,8 +113,8 @@ UTIL_INLINE ssize_t cpr_xfer_send_buf(struct cpr_ep *ep, const void *buf, size_t
 	flags |= extra;
 	if (UTIL_UNLIKELY(len > ep->send_max))
 		return -FI_EMSGSIZE;
-	return cpr_xfer_send_one(ep, buf, len, dest, tag, data, context, flags, tagged, false,
-				 false, guarded);
+	return cpr_xfer_send_one(ep, buf, len, dest, tag, data, context, flags, tagged,
+				 CORE_POST_COMPLETES, guarded);
 }
 
 /** Implements fi_inject, fi_injectdata and their tagged variants. */
@@ -125,8 +124,8 @@ UTIL_INLINE ssize_t cpr_xfer_inject(struct cpr_ep *ep, const void *buf, size_t l
 {
 	if (UTIL_UNLIKELY(len > ep->inject_max))
 		return -FI_EMSGSIZE;
-	return cpr_xfer_send_one(ep, buf, len, dest, tag, data, NULL, extra, tagged, true, false,
-				 guarded);
+	return cpr_xfer_send_one(ep, buf, len, dest, tag, data, NULL, extra, tagged,
+				 CORE_POST_LEAVES, guarded);
 }
 
 /** Implements fi_send and fi_tsend where cpr_silent.h selects it: injects, and may defer. */
@@ -135,7 +134,8 @@ UTIL_INLINE ssize_t cpr_xfer_send_silent(struct cpr_ep *ep, const void *buf, siz
 {
 	if (UTIL_UNLIKELY(len > ep->inject_max))
 		return -FI_EMSGSIZE;
-	return cpr_xfer_send_one(ep, buf, len, dest, tag, 0, NULL, 0, tagged, true, true, guarded);
+	return cpr_xfer_send_one(ep, buf, len, dest, tag, 0, NULL, 0, tagged, CORE_POST_DEFERS,
+				 guarded);
 }
 
 /*
