@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/rpc/core_rpc.h"
 #include "support/core_pair.h"
 #include "util/clock.h"
 #include "util/event.h"
@@ -151,6 +152,32 @@ Test(core_watch, a_receive_that_is_not_posted_is_waited_for, .init = setup)
 	cr_expect_null(shown());
 	cr_expect_eq(events(COPYRPC_STATS_WAIT_END, &event), 1);
 	cr_expect_eq(event.values[1], 14 * TICK_NS);
+	nodes_close(nodes, 2);
+}
+
+Test(core_watch, a_response_is_waited_for_whatever_its_call_was_before, .init = setup)
+{
+	struct util_pool *calls = &nodes[0].ep.rpc.calls;
+	struct iovec iov = { .iov_base = bytes, .iov_len = 8 };
+	struct core_rpc_request request = {
+		.iov = &iov,
+		.iov_cnt = 1,
+		.len = 8,
+		.resp = bytes + 8,
+		.resp_max = 8,
+	};
+	struct core_rpc_call *call;
+
+	connect_them();
+	call = util_pool_alloc(calls);
+	cr_assert_not_null(call);
+	memset(call, 0xbe, sizeof(*call));
+	util_pool_release(calls, call);
+	cr_assert_eq(core_rpc_call(&nodes[0].ep, 1, &request), 0);
+	look(1);
+	cr_expect_null(shown()); /* not open at an earlier look */
+	look(1);
+	expect_wait(COPYRPC_STATS_FOR_RESPONSE, 1);
 	nodes_close(nodes, 2);
 }
 

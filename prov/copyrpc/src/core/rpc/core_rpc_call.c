@@ -219,6 +219,7 @@ static ssize_t core_rpc_queue(struct core_peer *peer, const struct core_rpc_requ
 	core_rpc_call_init(call, request->resp, request->resp_max, request->context,
 			   request->comp_flags);
 	call->op.fence = false;
+	call->op.reads = false;
 	call->plain = false; /* the copy must be freed */
 	call->copy = copy;
 	call->len = (uint32_t)request->len;

@@ -38,7 +38,9 @@ UTIL_INLINE void core_rpc_call_fill(struct core_rpc_call *call, struct core_peer
 	call->op.ops = &core_rpc_op_ops;
 	call->op.peer = peer;
 	call->op.queued = false;
+	call->op.watched = false;
 	call->op.fence = false;
+	call->op.reads = false;
 	util_list_push_back(&peer->tx, &call->op.peer_link);
 }
 

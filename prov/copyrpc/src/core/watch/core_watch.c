@@ -236,7 +236,8 @@ static enum copyrpc_stats_cause core_watch_op_cause(const struct core_peer *peer
 {
 	if (peer->state != CORE_PEER_UP)
 		return COPYRPC_STATS_FOR_CONNECTION;
-	if (!util_list_is_empty(&op->wait_link)) /* queued, or sends more */
+	/* Calls have no wait_link until they are queued. */
+	if (op->queued || (op->ops->stream && !util_list_is_empty(&op->wait_link)))
 		return core_watch_shortage(peer);
 	return op->ops->awaits ? op->ops->awaits : COPYRPC_STATS_FOR_RESPONSE;
 }
