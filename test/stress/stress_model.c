@@ -9,14 +9,14 @@
  *
  * Meant for ThreadSanitizer; without it, the test shows that no thread hangs.
  */
-#include "model/krn_chan.h"
-#include "model/krn_cmd.h"
-#include "model/krn_ctx.h"
-#include "model/krn_fd.h"
-#include "model/krn_uar.h"
-#include "model/mdl_nic.h"
-#include "model/mdl_raw.h"
-#include "model/nic_be.h"
+#include "model/kernel/krn_chan.h"
+#include "model/kernel/cmd/krn_cmd.h"
+#include "model/kernel/krn_ctx.h"
+#include "model/kernel/krn_fd.h"
+#include "model/kernel/krn_uar.h"
+#include "model/fabric/mdl_nic.h"
+#include "model/fabric/mdl_raw.h"
+#include "model/nic/nic_be.h"
 
 #include <fcntl.h>
 #include <pthread.h>

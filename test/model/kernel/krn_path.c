@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Maps /sys and /dev paths of the modelled device into the model's tree, and back. */
+#include "model/kernel/krn_path.h"
+#include "model/kernel/krn_sysfs.h"
+#include "model/fabric/mdl_segment.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A path belongs to the model if it is one of these or below it. */
+static const char *const prefixes[] = {
+	"/sys/class/infiniband",
+	"/sys/class/infiniband_verbs",
+	"/sys/class/misc/rdma_cm",
+	"/sys/class/infiniband_cm",
+	"/sys/devices/pci0000:00/" KRN_SYSFS_PCI,
+	"/sys/bus/pci/devices/" KRN_SYSFS_PCI,
+	"/dev/infiniband",
+	"/dev/char/231:192",
+};
+
+static char tree[128];
+static size_t tree_len;
+static pthread_once_t tree_once = PTHREAD_ONCE_INIT;
+
+static void tree_make(void)
+{
+	if (krn_sysfs_make(tree, sizeof(tree)) == 0)
+		tree_len = strlen(tree);
+	else
+		mdl_say("cannot make the device's files in /dev/shm: no device will be found");
+}
+
+static bool below(const char *path, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return !strncmp(path, prefix, len) && (path[len] == 0 || path[len] == '/');
+}
+
+static bool is_ours(const char *path)
+{
+	if (path[0] != '/' || (path[1] != 's' && path[1] != 'd'))
+		return false;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (below(path, prefixes[i]))
+			return true;
+	return false;
+}
+
+enum krn_dev krn_path_device(const char *path)
+{
+	if (!path || strncmp(path, "/dev/", 5))
+		return KRN_DEV_NONE;
+	if (!strcmp(path, KRN_DEV_UVERBS) || !strcmp(path, "/dev/char/231:192"))
+		return KRN_DEV_IS_UVERBS;
+	return strcmp(path, KRN_DEV_CM) ? KRN_DEV_NONE : KRN_DEV_IS_CM;
+}
+
+/* Normalises paths such as "/sys//class/x". */
+static void squeeze(const char *from, char *to, size_t size)
+{
+	size_t len = 0;
+
+	for (; *from && len < size - 1; from++)
+		if (*from != '/' || !len || to[len - 1] != '/')
+			to[len++] = *from;
+	to[len] = 0;
+}
+
+const char *krn_path_map(const char *path, char buf[PATH_MAX])
+{
+	char plain[PATH_MAX];
+
+	if (!path || path[0] != '/' || (path[1] != 's' && path[1] != 'd' && path[1] != '/'))
+		return path;
+	squeeze(path, plain, sizeof(plain));
+	if (!is_ours(plain))
+		return path;
+	pthread_once(&tree_once, tree_make);
+	if (!tree_len || snprintf(buf, PATH_MAX, "%s%s", tree, plain) >= PATH_MAX)
+		return path;
+	return buf;
+}
+
+void krn_path_unmap(char *path)
+{
+	if (tree_len && !strncmp(path, tree, tree_len) && path[tree_len] == '/')
+		memmove(path, path + tree_len, strlen(path + tree_len) + 1);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Launcher of the modelled mlx5 adapter: runs a command under the model, prints its counters,
+ * removes its files.
+ *
+ * Options become environment variables (COPYRPC_HCA_*), which the library reads in every process
+ * that the command starts. The library goes into LD_PRELOAD. It is found beside this program in a
+ * build tree, and in the directory of installed libraries otherwise.
+ */
+#include "model/tool/hca_tool.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+	"usage: copyrpc_hca run [option...] [--] COMMAND [argument...]\n"
+	"       copyrpc_hca stat [--segment NAME] [--qps]\n"
+	"       copyrpc_hca reset [--segment NAME] [--force]\n"
+	"\n"
+	"Options of run:\n"
+	"  --link ib|roce        link layer of the port (default ib)\n"
+	"  --nodes N             nodes of the fabric (default 2)\n"
+	"  --node K              the node that the command runs on, from 0 (default 0)\n"
+	"  --mode trap|poll      how doorbells are noticed (default trap)\n"
+	"  --segment NAME        name of the fabric (default \"default\")\n"
+	"  --seed N              of faults and delays (default 1)\n"
+	"  --fault PLAN          faults to inject, see copyrpc_hca(1)\n"
+	"  --stats[=lines]       print the counters of each process as it exits\n";
+
+static int complain(const char *what, const char *which)
+{
+	fprintf(stderr, "copyrpc_hca: %s%s\n%s", what, which, usage);
+	return 2;
+}
+
+/*
+ * Places of the library: the build tree, an installed tree that was moved, the installation
+ * directory.
+ */
+static bool find_library(char path[PATH_MAX])
+{
+	static const char *const dirs[] = { ".libs", "../lib/copyrpc", NULL };
+	char self[PATH_MAX], wanted[2 * PATH_MAX], *slash;
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (len <= 0)
+		return false;
+	self[len] = 0;
+	slash = strrchr(self, '/');
+	*slash = 0;
+	for (int i = 0; dirs[i]; i++) {
+		snprintf(wanted, sizeof(wanted), "%s/%s/libcopyrpc_hca.so", self, dirs[i]);
+		if (realpath(wanted, path))
+			return true;
+	}
+	return realpath(HCA_LIBDIR "/libcopyrpc_hca.so", path) != NULL;
+}
+
+static int preload(void)
+{
+	const char *others = getenv("LD_PRELOAD");
+	char path[PATH_MAX], *value;
+	int rc;
+
+	if (!find_library(path)) {
+		fprintf(stderr, "copyrpc_hca: libcopyrpc_hca.so is not where it was installed\n");
+		return -1;
+	}
+	if (others && strstr(others, "libcopyrpc_hca.so"))
+		return 0;
+	if (asprintf(&value, "%s%s%s", path, others && *others ? ":" : "", others ? others : "") <
+	    0)
+		return -1;
+	rc = setenv("LD_PRELOAD", value, 1);
+	free(value);
+	return rc;
+}
+
+static bool is_one_of(const char *text, const char *const *allowed)
+{
+	for (; *allowed; allowed++)
+		if (!strcmp(text, *allowed))
+			return true;
+	return false;
+}
+
+/* Returns true if a text may be part of a file name. */
+static bool is_name(const char *text)
+{
+	return *text && strlen(text) < 48 &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+		       strlen(text);
+}
+
+static bool is_number(const char *text)
+{
+	return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+/* Checks the value of an option of run. */
+static bool value_is_right(int option, const char *value)
+{
+	static const char *const links[] = { "ib", "roce", NULL };
+	static const char *const modes[] = { "trap", "poll", NULL };
+
+	switch (option) {
+	case 'l': return is_one_of(value, links);
+	case 'm': return is_one_of(value, modes);
+	case 's': return is_name(value);
+	case 'N': return is_number(value) && atoi(value) >= 1 && atoi(value) <= 64;
+	case 'n':
+	case 'S': return is_number(value);
+	default: return true;
+	}
+}
+
+static const struct option run_options[] = {
+	{ "link", required_argument, NULL, 'l' },
+	{ "nodes", required_argument, NULL, 'N' },
+	{ "node", required_argument, NULL, 'n' },
+	{ "mode", required_argument, NULL, 'm' },
+	{ "segment", required_argument, NULL, 's' },
+	{ "seed", required_argument, NULL, 'S' },
+	{ "fault", required_argument, NULL, 'f' },
+	{ "stats", optional_argument, NULL, 't' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char *variable(int option)
+{
+	switch (option) {
+	case 'l': return "COPYRPC_HCA_LINK";
+	case 'N': return "COPYRPC_HCA_NODES";
+	case 'n': return "COPYRPC_HCA_NODE";
+	case 'm': return "COPYRPC_HCA_MODE";
+	case 's': return "COPYRPC_HCA_SEGMENT";
+	case 'S': return "COPYRPC_HCA_SEED";
+	case 'f': return "COPYRPC_HCA_FAULTS";
+	default: return "COPYRPC_HCA_STATS";
+	}
+}
+
+static int take_run_options(int argc, char **argv)
+{
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+", run_options, NULL)) != -1) {
+		const char *value = optarg;
+
+		if (option == '?')
+			return complain("", "");
+		if (option == 't')
+			value = value && !strcmp(value, "lines") ? "2" : "1";
+		if (!value_is_right(option, value))
+			return complain("this value makes no sense: ", value);
+		setenv(variable(option), value, 1);
+	}
+	return 0;
+}
+
+/* Rejects a node beyond the number of nodes, which would otherwise silently become another node. */
+static int check_node(void)
+{
+	const char *node = getenv("COPYRPC_HCA_NODE"), *nodes = getenv("COPYRPC_HCA_NODES");
+
+	if (!node || atoi(node) < (nodes ? atoi(nodes) : 2))
+		return 0;
+	return complain("there is no such node: ", node);
+}
+
+static int run(int argc, char **argv)
+{
+	int rc = take_run_options(argc, argv);
+
+	if (rc || (rc = check_node()))
+		return rc;
+	if (optind == argc)
+		return complain("a command is missing", "");
+	if (preload())
+		return 1;
+	hca_sweep();
+	execvp(argv[optind], argv + optind);
+	fprintf(stderr, "copyrpc_hca: cannot run %s: %s\n", argv[optind], strerror(errno));
+	return errno == ENOENT ? 127 : 126;
+}
+
+/* Parses the options of stat and reset: --segment and one flag. */
+static int take_flag(int argc, char **argv, const char *flag, bool *set)
+{
+	const struct option options[] = { { "segment", required_argument, NULL, 's' },
+					  { flag, no_argument, NULL, 'x' },
+					  { NULL, 0, NULL, 0 } };
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+		if (option == '?')
+			return complain("", "");
+		if (option == 'x')
+			*set = true;
+		else if (!is_name(optarg))
+			return complain("this is no name of a fabric: ", optarg);
+		else
+			setenv("COPYRPC_HCA_SEGMENT", optarg, 1);
+	}
+	return optind < argc ? complain("too many arguments: ", argv[optind]) : 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *verb = argc > 1 ? argv[1] : "";
+	bool flag = false;
+	int rc;
+
+	if (!strcmp(verb, "--help") || !strcmp(verb, "-h"))
+		return fputs(usage, stdout) < 0;
+	argc--;
+	argv++;
+	if (!strcmp(verb, "run"))
+		return run(argc, argv);
+	if (!strcmp(verb, "stat"))
+		return (rc = take_flag(argc, argv, "qps", &flag)) ? rc : hca_stat(flag);
+	if (!strcmp(verb, "reset"))
+		return (rc = take_flag(argc, argv, "force", &flag)) ? rc : hca_reset(flag);
+	return complain(*verb ? "there is no command " : "a command is missing", verb);
+}
