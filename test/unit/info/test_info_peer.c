@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Results of probes between hosts. test/integ/info-probe makes probes. */
+/* Results of probes between hosts. test/integ/info/info-probe makes probes. */
 #include "info/info_peer.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Plans. test/integ/info-plan compares them with a measurement. */
+/* Plans. test/integ/info/info-plan compares them with a measurement. */
 #include "info/info_plan.h"
 
 #include "ring/ring_len.h"

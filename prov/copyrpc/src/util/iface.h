@@ -16,7 +16,7 @@
  * kernel may report the carrier a second after the interface came up, when its address works
  * already. Nothing is sent, and no host name is resolved.
  *
- * Also tested by test/integ/hosts.
+ * Also tested by test/integ/net/hosts.
  */
 #ifndef UTIL_IFACE_H
 #define UTIL_IFACE_H

@@ -15,7 +15,7 @@
  * whenever it arms. wait_fd is an epoll descriptor over the completion channel, the events and the
  * grace period's timer, so that each of them ends a sleep.
  *
- * Tests: test/unit/dev/ib/test_ib_async.c; test/integ/dev_async on the device model and in
+ * Tests: test/unit/dev/ib/test_ib_async.c; test/integ/dev/dev_async on the device model and in
  * test/rxe.
  */
 #ifndef DEV_IB_IB_ASYNC_H

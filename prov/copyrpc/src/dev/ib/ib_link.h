@@ -6,7 +6,7 @@
  *   make_memory -> the device makes qp -> describe -> connect -> attached
  *
  * A link belongs to the polling thread from attach to detach, to the control thread before and
- * after. Tests: test/unit/dev/verbs/test_vb_link.c, on the device model test/integ/dev_link.
+ * after. Tests: test/unit/dev/verbs/test_vb_link.c, on the device model test/integ/dev/dev_link.
  */
 #ifndef DEV_IB_IB_LINK_H
 #define DEV_IB_IB_LINK_H

@@ -18,7 +18,7 @@
  * A sender's id is, on InfiniBand, the LID and QP number in the completion. On RoCE it is the
  * address in the routing header (an IPv4 header is in its last 20 bytes) and the QP number.
  *
- * Tests: test/unit/dev/ib/test_ib_ud.c, test/fuzz/fuzz_ib_desc.c, test/integ/dev_dgram.
+ * Tests: test/unit/dev/ib/test_ib_ud.c, test/fuzz/fuzz_ib_desc.c, test/integ/dev/dev_dgram.
  */
 #ifndef DEV_IB_IB_UD_H
 #define DEV_IB_IB_UD_H

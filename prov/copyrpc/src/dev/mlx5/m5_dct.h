@@ -7,7 +7,7 @@
  * the device, which is also how it is found out whether the adapter has DC; the initiators are made
  * with the first link that needs them.
  *
- * Tests: on the device model test/integ/dev_link.
+ * Tests: on the device model test/integ/dev/dev_link.
  */
 #ifndef DEV_MLX5_M5_DCT_H
 #define DEV_MLX5_M5_DCT_H

@@ -6,7 +6,7 @@
  * reads all events, and each makes the next arm of that CQ a new one. The device ignores an arm
  * that it has already served, so arm begins with disarm.
  *
- * Tests: test/unit/dev/mlx5/test_m5_dev.c; on the device model test/integ/dev_link.
+ * Tests: test/unit/dev/mlx5/test_m5_dev.c; on the device model test/integ/dev/dev_link.
  */
 #include "dev/mlx5/m5_dev.h"
 

@@ -14,7 +14,7 @@
  * of an unknown QP: of a link not yet attached (its immediate is kept for attach), or of a closed
  * one (the CQE is dropped and counted).
  *
- * Tests: test/unit/dev/mlx5/test_m5_dev.c; on the device model test/integ/dev_link.
+ * Tests: test/unit/dev/mlx5/test_m5_dev.c; on the device model test/integ/dev/dev_link.
  */
 #ifndef DEV_MLX5_M5_DEV_H
 #define DEV_MLX5_M5_DEV_H

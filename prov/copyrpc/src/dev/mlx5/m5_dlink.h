@@ -10,7 +10,7 @@
  *
  * A link over DC moves bytes by write_imm and get. It has no puts and no simple accesses.
  *
- * Tests: test/unit/dev/mlx5/test_m5_dlink.c; on the device model test/integ/dev_link with "dc".
+ * Tests: test/unit/dev/mlx5/test_m5_dlink.c; on the device model test/integ/dev/dev_link with "dc".
  */
 #ifndef DEV_MLX5_M5_DLINK_H
 #define DEV_MLX5_M5_DLINK_H

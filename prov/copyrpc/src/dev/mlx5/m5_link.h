@@ -13,7 +13,7 @@
  * M5_USER_ACK for a write that reports, a struct dev_get for the last WQE of a get or put, and
  * m5_user_access() for every WQE of a simple access, signalled or not (m5_access.h).
  *
- * Tests: test/unit/dev/mlx5/test_m5_link.c; on the device model test/integ/dev_link.
+ * Tests: test/unit/dev/mlx5/test_m5_link.c; on the device model test/integ/dev/dev_link.
  */
 #ifndef DEV_MLX5_M5_LINK_H
 #define DEV_MLX5_M5_LINK_H

@@ -18,7 +18,7 @@
  * Receive buffers are slots (dev/ib/ib_ud.h) in the queue pair's own ring (m5_rq.h).
  *
  * Runs in the polling thread; resolve in any. Tests: test/unit/dev/mlx5/test_m5_ud.c; on the device
- * model test/integ/dev_dgram.
+ * model test/integ/dev/dev_dgram.
  */
 #ifndef DEV_MLX5_M5_UD_H
 #define DEV_MLX5_M5_UD_H
