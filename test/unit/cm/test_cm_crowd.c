@@ -4,7 +4,8 @@
  *
  * All peers share one socket; each has its own address in 127/8, at the same port. The test replies
  * to every PING, except for peers of a host (127.x/16) that was switched off. Exactly those must
- * fail, and not before the peer timeout; likewise the peers of a host that sends BYE.
+ * fail, and not before the peer timeout; likewise the peers of a host that sends BYE. And the last
+ * of many connections costs the control thread what the first one does.
  *
  *	COPYRPC_CROWD	connections (default 600; at most 60000)
  */
@@ -27,10 +28,12 @@
 #include "unit/cm/cm_fixture.h"
 #include "util/clock.h"
 
-#define SMALL     2000u /* peers that fit a short timeout on a slow machine */
-#define HOSTS     4u
-#define ASKED_MAX 64u /* handshakes in progress */
-#define LIMIT_NS  (120 * UTIL_NS_PER_S)
+#define SMALL      2000u /* peers that fit a short timeout on a slow machine */
+#define HOSTS      4u
+#define ASKED_MAX  64u /* handshakes in progress */
+#define STORM      2048u
+#define STORM_PART 256u
+#define LIMIT_NS   (120 * UTIL_NS_PER_S)
 
 enum member_state { NEW, ASKED, UP, MUTE };
 
@@ -178,15 +181,15 @@ static void hear(int ms)
 	}
 }
 
-/** Connects in batches, repeating lost packets. */
-static void come_all(void)
+/** Connects the first `cnt` members in batches, repeating lost packets. */
+static void come(uint32_t cnt)
 {
 	uint64_t began_ns = util_clock_ns();
 	uint32_t i;
 
-	while (up_cnt < crowd_cnt) {
+	while (up_cnt < cnt) {
 		cr_assert_lt(util_clock_ns() - began_ns, LIMIT_NS);
-		for (i = 0; i < crowd_cnt; i++) {
+		for (i = 0; i < cnt; i++) {
 			struct member *m = &crowd[i];
 
 			if (m->state == NEW && asked_cnt < ASKED_MAX) {
@@ -200,9 +203,9 @@ static void come_all(void)
 		}
 		hear(1);
 	}
-	while (cm_end_get(&a, &a.up) < crowd_cnt)
+	while (cm_end_get(&a, &a.up) < cnt)
 		hear(1);
-	printf("%u connections in %.2f s\n", crowd_cnt, (double)(util_clock_ns() - began_ns) / 1e9);
+	printf("%u connections in %.2f s\n", cnt, (double)(util_clock_ns() - began_ns) / 1e9);
 }
 
 static void open_sock(void)
@@ -222,18 +225,26 @@ static void open_sock(void)
 		member_init(i, any.sin_port);
 }
 
-static void set_up(void)
+/** Opens the endpoint and the members' socket. Members have not connected yet. */
+static void open_all(uint32_t cnt, uint64_t peer_timeout_ns)
 {
-	crowd_cnt = (uint32_t)rng_env("COPYRPC_CROWD", 600);
+	crowd_cnt = cnt;
 	crowd = calloc(crowd_cnt, sizeof(*crowd));
 	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_UDP, { WIRE_CM_PATH_UDP } };
-	timeout_ns = (crowd_cnt <= SMALL ? 5 : 30) * UTIL_NS_PER_S;
+	timeout_ns = peer_timeout_ns;
 	cm_test_apart = true;
 	node = cm_test_node(NULL, (int)(timeout_ns / UTIL_NS_PER_MS));
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	to = cm_test_addr_of(&a);
 	open_sock();
-	come_all();
+}
+
+static void set_up(void)
+{
+	uint32_t cnt = (uint32_t)rng_env("COPYRPC_CROWD", 600);
+
+	open_all(cnt, (cnt <= SMALL ? 5 : 30) * UTIL_NS_PER_S);
+	come(cnt);
 }
 
 static void tear_down(void)
@@ -244,7 +255,7 @@ static void tear_down(void)
 	free(crowd);
 }
 
-TestSuite(cm_crowd, .init = set_up, .fini = tear_down, .timeout = 600);
+TestSuite(cm_crowd, .timeout = 600);
 
 static uint32_t host_cnt(uint32_t host)
 {
@@ -280,7 +291,7 @@ static void until_down(uint32_t cnt)
 	}
 }
 
-Test(cm_crowd, a_host_that_dies_ends_exactly_its_own_connections)
+Test(cm_crowd, a_host_that_dies_ends_exactly_its_own_connections, .init = set_up, .fini = tear_down)
 {
 	uint64_t dead_ns = util_clock_ns(), took_ns;
 	uint32_t i;
@@ -305,7 +316,8 @@ Test(cm_crowd, a_host_that_dies_ends_exactly_its_own_connections)
 }
 
 /** Every peer of a host sends BYE, repeated until it arrives, so no peer has to time out. */
-Test(cm_crowd, a_host_that_leaves_ends_exactly_its_own_connections)
+Test(cm_crowd, a_host_that_leaves_ends_exactly_its_own_connections, .init = set_up,
+     .fini = tear_down)
 {
 	uint32_t i;
 
@@ -320,4 +332,47 @@ Test(cm_crowd, a_host_that_leaves_ends_exactly_its_own_connections)
 	}
 	check_down(2);
 	cr_expect_eq(a.down_err, -FI_ESHUTDOWN);
+}
+
+/** Returns the processor time that the control thread has used. */
+static uint64_t control_ns(void)
+{
+	struct timespec used;
+	clockid_t clock;
+
+	cr_assert(!pthread_getcpuclockid(node->thread, &clock));
+	cr_assert(!clock_gettime(clock, &used));
+	return (uint64_t)used.tv_sec * UTIL_NS_PER_S + (uint64_t)used.tv_nsec;
+}
+
+/** Connects the next STORM_PART members. Returns the processor time of one. */
+static uint64_t storm_ns(uint32_t first)
+{
+	uint64_t before_ns;
+
+	come(first);
+	before_ns = control_ns();
+	come(first + STORM_PART);
+	return (control_ns() - before_ns) / STORM_PART;
+}
+
+static void set_up_storm(void)
+{
+	open_all(STORM, 120 * UTIL_NS_PER_S); /* so long that PINGs play no part */
+}
+
+/*
+ * A list that is searched for each packet would cost the last ones several times as much: eight
+ * times as many are before them.
+ */
+Test(cm_crowd, the_last_of_many_connections_costs_what_the_first_do, .init = set_up_storm,
+     .fini = tear_down)
+{
+	uint64_t first_ns = storm_ns(STORM_PART / 2);
+	uint64_t last_ns = storm_ns(STORM - STORM_PART);
+
+	printf("a connection: %lu ns, the last ones %lu\n", (unsigned long)first_ns,
+	       (unsigned long)last_ns);
+	cr_expect_leq(last_ns, 3 * first_ns, "%lu, then %lu ns", (unsigned long)first_ns,
+		      (unsigned long)last_ns);
 }
