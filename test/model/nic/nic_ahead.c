@@ -10,7 +10,12 @@
  *
  * A process gathers one message at a time; it belongs to the QP whose number claimed it.
  */
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_ahead.h"
+
+#include "model/nic/nic_fault.h"
+#include "model/nic/nic_mem.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_wqe.h"
 
 enum { NIC_AHEAD_BYTES = 8192 };
 

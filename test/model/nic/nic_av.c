@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "model/nic/nic_av.h"
+
 #include "model/nic/nic_be.h"
 
 static void nic_av_decode_extended(struct nic_av *av, const uint8_t *bytes)

@@ -12,8 +12,15 @@
  *
  * The consumer index is read from the doorbell record only to detect overruns, as in the adapter.
  */
+#include "model/nic/nic_cq.h"
+
 #include "model/nic/nic_be.h"
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_fault.h"
+#include "model/nic/nic_own.h"
+#include "model/nic/nic_service.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_tm.h"
 
 enum { NIC_ARM_NONE, NIC_ARM_NEXT, NIC_ARM_SOLICITED };
 enum { NIC_CQ_INDEX = 0xffffff, NIC_CQ_HELD_MAX = 24, NIC_CQ_LINGER_NS = 3000 };

@@ -11,7 +11,14 @@
  * counted at the target; no error changes a DCT. Both are the model's choice, as adapters do not
  * publish theirs.
  */
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_dc.h"
+
+#include "model/nic/nic_av.h"
+#include "model/nic/nic_peer.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_stream.h"
+#include "model/nic/nic_wire.h"
+#include "model/nic/nic_wqe.h"
 
 static struct nic_dc_conn *nic_dc_conn(struct mdl_qp *qp, uint16_t stream)
 {

@@ -19,13 +19,15 @@
  * All decisions come from the seed and from the number of the process, so that a run with one
  * thread and one process a side repeats in trap mode.
  */
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_fault.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "model/nic/nic_state.h"
 
 static struct {
 	uint32_t ready;

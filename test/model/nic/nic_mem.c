@@ -8,11 +8,15 @@
  * Atomic operations are atomic among all operations of the model (one owner of the lock at a time)
  * and, if the memory can be mapped here, towards the processors too.
  */
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_mem.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+
+#include "model/nic/nic_rwqe.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_wqe.h"
 
 const struct mdl_mr *nic_mem_find(uint32_t key, uint32_t proc, uint32_t pd, uint64_t addr,
 				  uint64_t len, uint32_t access)

@@ -6,7 +6,9 @@
  * A slot is taken and freed by compare and swap, because any thread creates objects. A callback may
  * get an object that is being destroyed, and checks its number under its lock.
  */
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_own.h"
+
+#include "model/nic/nic_state.h"
 
 /* index + 1 of an object; 0: free. end: all slots from there on were never used. */
 static uint32_t nic_own_qp[MDL_QP_MAX], nic_own_qp_end;

@@ -6,7 +6,11 @@
  * ready to receive. A connected QP must also expect this sender: its number and its first PSN.
  * Otherwise there is no reply, as on a real wire: the requester detects it by its timeout.
  */
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_peer.h"
+
+#include "model/nic/nic_qp.h"
+#include "model/nic/nic_recv.h"
+#include "model/nic/nic_state.h"
 
 static struct mdl_node *nic_peer_node(const struct mdl_path *path)
 {

@@ -9,9 +9,22 @@
  *
  * Flushing waits for room in the CQ instead of overrunning it.
  */
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_qp.h"
 
 #include <string.h>
+
+#include "model/nic/nic_ahead.h"
+#include "model/nic/nic_cq.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_own.h"
+#include "model/nic/nic_recv.h"
+#include "model/nic/nic_rndv.h"
+#include "model/nic/nic_sq.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_stream.h"
+#include "model/nic/nic_tm.h"
+#include "model/nic/nic_ud.h"
+#include "model/nic/nic_wqe.h"
 
 enum {
 	NIC_VENDOR_FLUSHED = 0xf9,

@@ -8,10 +8,23 @@
  *
  * A responder that is not ready (RNR) is detected before bytes are written, also for WRITE_IMM.
  */
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_rc.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_dc.h"
+#include "model/nic/nic_fault.h"
+#include "model/nic/nic_mem.h"
+#include "model/nic/nic_peer.h"
+#include "model/nic/nic_recv.h"
+#include "model/nic/nic_sq.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_tm_recv.h"
+#include "model/nic/nic_ud.h"
+#include "model/nic/nic_wire.h"
+#include "model/nic/nic_wqe.h"
 
 enum {
 	NIC_EVENT_QP_REQ_ERR = 2,

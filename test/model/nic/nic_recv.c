@@ -10,8 +10,14 @@
  * next message (nic_recv_repair). So no WQE is lost and none is completed twice, however late the
  * recovery.
  */
+#include "model/nic/nic_recv.h"
+
 #include "model/nic/nic_be.h"
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_cq.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_rwqe.h"
+#include "model/nic/nic_service.h"
+#include "model/nic/nic_state.h"
 
 enum {
 	NIC_EVENT_SRQ_LIMIT = 15,

@@ -12,9 +12,22 @@
  * through the receiver's QP are canceled, and that QP ends in error, as one whose READ fails does.
  * The receiver's process does this if the sender died.
  */
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_rndv.h"
 
 #include <string.h>
+
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_fault.h"
+#include "model/nic/nic_mem.h"
+#include "model/nic/nic_peer.h"
+#include "model/nic/nic_qp.h"
+#include "model/nic/nic_rc.h"
+#include "model/nic/nic_sq.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_tm.h"
+#include "model/nic/nic_tm_recv.h"
+#include "model/nic/nic_wire.h"
+#include "model/nic/nic_wqe.h"
 
 enum {
 	NIC_RNDV_MAX = 256,   /* requests under way from one process */

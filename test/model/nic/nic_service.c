@@ -10,12 +10,18 @@
  * It also ends a process whose broken rule another process detected (nic_blame). The process that
  * detected it continues.
  */
-#include "model/nic/nic_be.h"
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_service.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "model/nic/nic_be.h"
+#include "model/nic/nic_own.h"
+#include "model/nic/nic_rndv.h"
+#include "model/nic/nic_sq.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_ud.h"
 
 static const uint64_t nic_flush_look_ns = 1000000;
 static const uint64_t nic_record_look_ns = 500000000;

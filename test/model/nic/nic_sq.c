@@ -10,9 +10,23 @@
  * The rules of a send queue are checked here for each WQE: index continuity, QP number, and that
  * the record covers all of it. A process that breaks one ends with a message.
  */
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_sq.h"
 
 #include <string.h>
+
+#include "model/nic/nic_ahead.h"
+#include "model/nic/nic_cq.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_dc.h"
+#include "model/nic/nic_fault.h"
+#include "model/nic/nic_qp.h"
+#include "model/nic/nic_rc.h"
+#include "model/nic/nic_rndv.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_stream.h"
+#include "model/nic/nic_tm.h"
+#include "model/nic/nic_ud.h"
+#include "model/nic/nic_wqe.h"
 
 enum {
 	NIC_VENDOR_RETRY = 0x81,

@@ -18,10 +18,19 @@
  *
  * The state is the process's own, as only the owner of a QP executes its send queue.
  */
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_stream.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "model/nic/nic_cq.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_dc.h"
+#include "model/nic/nic_fault.h"
+#include "model/nic/nic_qp.h"
+#include "model/nic/nic_sq.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_wqe.h"
 
 enum {
 	NIC_STREAM_QPS = 128, /* DCIs with streams in one process */

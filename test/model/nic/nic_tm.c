@@ -13,8 +13,14 @@
  * tm_lock orders all that happens to a list. What a message does to it is recorded with the CQE
  * that tells software (nic_tm_note), so that a process that dies in between has done nothing.
  */
+#include "model/nic/nic_tm.h"
+
 #include "model/nic/nic_be.h"
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_cq.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_tm_recv.h"
+#include "model/nic/nic_wqe.h"
 
 struct mdl_srq *nic_tm_lock(struct mdl_qp *qp)
 {

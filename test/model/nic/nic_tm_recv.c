@@ -12,10 +12,21 @@
  * Adapters do not publish what follows a message that is too long for its entry, or a buffer that
  * may not be written. The model reports the entry as canceled and ends the connection as RC does.
  */
-#include "model/nic/nic_be.h"
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_tm_recv.h"
 
 #include <string.h>
+
+#include "model/nic/nic_be.h"
+#include "model/nic/nic_cq.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_mem.h"
+#include "model/nic/nic_rc.h"
+#include "model/nic/nic_recv.h"
+#include "model/nic/nic_rndv.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_tm.h"
+#include "model/nic/nic_wire.h"
+#include "model/nic/nic_wqe.h"
 
 enum {
 	NIC_XRQ_MIN = 33, /* WQEs that an XRQ needs before it delivers anything */

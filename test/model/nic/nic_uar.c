@@ -12,7 +12,12 @@
  * record is read, perhaps late.
  */
 #include "model/nic/nic_be.h"
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_cq.h"
+#include "model/nic/nic_fault.h"
+#include "model/nic/nic_own.h"
+#include "model/nic/nic_sq.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_wqe.h"
 
 #include <string.h>
 

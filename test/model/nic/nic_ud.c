@@ -8,11 +8,22 @@
  *
  * A datagram that a fault delays or reorders (nic_fault.c) waits in a buffer of this process.
  */
-#include "model/nic/nic_be.h"
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_ud.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "model/nic/nic_av.h"
+#include "model/nic/nic_be.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_fault.h"
+#include "model/nic/nic_mem.h"
+#include "model/nic/nic_peer.h"
+#include "model/nic/nic_recv.h"
+#include "model/nic/nic_sq.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_wire.h"
+#include "model/nic/nic_wqe.h"
 
 enum {
 	NIC_GRH = 40,

@@ -9,9 +9,11 @@
  * The packets of DC are not published. Those with data count as RC's. A disconnect counts as
  * headers without payload, a connect has the access key besides.
  */
-#include "model/nic/nic_priv.h"
+#include "model/nic/nic_wire.h"
 
 #include <string.h>
+
+#include "model/nic/nic_state.h"
 
 enum {
 	NIC_WIRE_LRH = 8,

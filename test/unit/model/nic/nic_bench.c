@@ -4,6 +4,9 @@
 
 #include "model/fabric/mdl_table.h"
 #include "model/nic/nic_be.h"
+#include "model/nic/nic_rwqe.h"
+#include "model/nic/nic_stream.h"
+#include "model/nic/nic_wqe.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

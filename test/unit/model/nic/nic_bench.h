@@ -7,7 +7,7 @@
 #ifndef UNIT_MODEL_NIC_BENCH_H
 #define UNIT_MODEL_NIC_BENCH_H
 
-#include "model/nic/nic_priv.h"
+#include "model/fabric/mdl_nic.h"
 
 #define BENCH_BUF 16384
 

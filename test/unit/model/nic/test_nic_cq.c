@@ -4,6 +4,8 @@
 #include "model/nic/nic_be.h"
 #include "unit/model/broken_rule.h"
 #include "unit/model/nic/nic_bench.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_wqe.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -6,6 +6,9 @@
 #include "model/fabric/mdl_table.h"
 #include "model/nic/nic_be.h"
 #include "unit/model/nic/nic_bench.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_wqe.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

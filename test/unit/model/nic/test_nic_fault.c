@@ -2,6 +2,8 @@
 /* Tests of injected faults: they occur as often as configured, and equally for one seed. */
 #include "model/nic/nic_be.h"
 #include "unit/model/nic/nic_bench.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_wqe.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

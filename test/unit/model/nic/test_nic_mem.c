@@ -2,6 +2,9 @@
 /* Tests of memory access: bounds for all numbers, and copies between pieces of any sizes. */
 #include "model/fabric/mdl_table.h"
 #include "unit/model/nic/nic_bench.h"
+#include "model/nic/nic_mem.h"
+#include "model/nic/nic_rwqe.h"
+#include "model/nic/nic_state.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

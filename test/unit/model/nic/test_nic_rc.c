@@ -2,6 +2,9 @@
 /* Tests of connected queue pairs: they do what the manual specifies, and refuse what it forbids. */
 #include "model/nic/nic_be.h"
 #include "unit/model/nic/nic_bench.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_wqe.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -3,6 +3,9 @@
 #include "model/nic/nic_be.h"
 #include "unit/model/broken_rule.h"
 #include "unit/model/nic/nic_bench.h"
+#include "model/nic/nic_recv.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_wqe.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -4,6 +4,11 @@
  * reaches both.
  */
 #include "unit/model/nic/tm_bench.h"
+#include "model/nic/nic_be.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_rndv.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_tm_recv.h"
 
 enum { FIN_AT = TM_SRQ_AT + TM_POSTED * TM_WQE_BYTES };
 

@@ -5,6 +5,10 @@
  */
 #include "model/nic/nic_be.h"
 #include "unit/model/nic/nic_bench.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_fault.h"
+#include "model/nic/nic_stream.h"
+#include "model/nic/nic_wqe.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

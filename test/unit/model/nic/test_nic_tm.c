@@ -5,6 +5,12 @@
  */
 #include "unit/model/broken_rule.h"
 #include "unit/model/nic/tm_bench.h"
+#include "model/nic/nic_be.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_tm.h"
+#include "model/nic/nic_tm_recv.h"
+#include "model/nic/nic_wqe.h"
 
 #include <signal.h>
 

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Tests of messages to an XRQ: where headers and payload go, and which completions tell of them. */
 #include "unit/model/nic/tm_bench.h"
+#include "model/nic/nic_be.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_state.h"
+#include "model/nic/nic_tm.h"
+#include "model/nic/nic_tm_recv.h"
+#include "model/nic/nic_wqe.h"
 
 TestSuite(nic_tm_recv, .init = tm_setup);
 

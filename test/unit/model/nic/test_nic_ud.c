@@ -2,6 +2,10 @@
 /* Tests of datagrams: they arrive with their 40 bytes and the right source, or not at all. */
 #include "model/nic/nic_be.h"
 #include "unit/model/nic/nic_bench.h"
+#include "model/nic/nic_av.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_ud.h"
+#include "model/nic/nic_wqe.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * RoCE.
  */
 #include "unit/model/nic/nic_bench.h"
+#include "model/nic/nic_wire.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

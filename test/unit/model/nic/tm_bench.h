@@ -8,6 +8,9 @@
 
 #include "model/nic/nic_be.h"
 #include "unit/model/nic/nic_bench.h"
+#include "model/nic/nic_cqe.h"
+#include "model/nic/nic_tm_recv.h"
+#include "model/nic/nic_wqe.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
