@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util/name.h"
+
 static bool can_bind(const struct util_iface *it)
 {
 	bool is_6 = it->addr.sa.sa_family == AF_INET6;
@@ -65,24 +67,71 @@ Test(util_iface, order_is_filter_then_reach_then_rdma_then_hardware_then_speed_t
 	struct util_iface best = {
 		.rdma = "mlx5_0", .is_physical = true, .speed = 100000, .is_default = true
 	};
-	struct util_iface worse[7];
+	struct util_iface worse[8];
 
-	for (unsigned i = 0; i < 7; i++)
+	for (unsigned i = 0; i < 8; i++)
 		worse[i] = best;
 	worse[0].is_default = false;
 	worse[1].speed = 10000;
 	worse[2].is_physical = false;
 	worse[2].speed = 200000;
-	worse[3].rdma[0] = '\0';
-	worse[4].is_link_local = true;
-	worse[5].is_loopback = true;
-	worse[6].item = 1;
-	for (unsigned i = 0; i < 7; i++) {
+	worse[3].is_physical = false;
+	worse[3].is_bridge = true;
+	worse[3].speed = 200000;
+	worse[4].rdma[0] = '\0';
+	worse[5].is_link_local = true;
+	worse[6].is_loopback = true;
+	worse[7].item = 1;
+	for (unsigned i = 0; i < 8; i++) {
 		cr_expect_lt(util_iface_compare(&best, &worse[i]), 0, "%u", i);
 		cr_expect_gt(util_iface_compare(&worse[i], &best), 0, "%u", i);
 		cr_expect(!i || util_iface_compare(&worse[i - 1], &worse[i]) < 0, "%u", i);
 	}
 	cr_expect_eq(util_iface_compare(&best, &best), 0);
+}
+
+Test(util_iface, further_addresses_of_a_name_are_of_other_networks_and_can_be_bound)
+{
+	struct util_iface list[UTIL_IFACE_MAX];
+	struct in_addr others[UTIL_NAME_OTHERS];
+	struct sockaddr_in name = { .sin_family = AF_INET, .sin_port = htons(1) };
+	unsigned cnt;
+
+	cr_assert_gt(util_iface_list(AF_INET, NULL, list, UTIL_IFACE_MAX), 0u);
+	name.sin_addr = list[0].addr.in.sin_addr;
+	util_iface_add_others((struct sockaddr *)&name, NULL);
+	cnt = util_name_others((struct sockaddr *)&name, others);
+	for (unsigned i = 0; i < cnt; i++) {
+		struct util_iface it = { .name = "further" };
+
+		it.addr.in.sin_family = AF_INET;
+		it.addr.in.sin_addr = others[i];
+		cr_expect(can_bind(&it));
+		cr_expect_not(util_iface_is_near(&list[0], &it.addr.sa));
+	}
+}
+
+Test(util_iface, a_loopback_name_and_a_filter_add_nothing_that_they_exclude)
+{
+	struct in_addr others[UTIL_NAME_OTHERS];
+	struct sockaddr_in name = { .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+	util_iface_add_others((struct sockaddr *)&name, NULL);
+	cr_expect_eq(util_name_others((struct sockaddr *)&name, others), 0u);
+	name.sin_addr.s_addr = inet_addr("10.254.253.252");
+	util_iface_add_others((struct sockaddr *)&name, "no-such-interface");
+	cr_expect_eq(util_name_others((struct sockaddr *)&name, others), 0u);
+}
+
+Test(util_iface, the_prefix_of_an_address_is_that_of_its_network)
+{
+	union util_iface_addr addr = { .in.sin_family = AF_INET };
+
+	addr.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	cr_expect_eq(util_iface_prefix_of(&addr.sa), 8u);
+	addr.in.sin_addr.s_addr = inet_addr("203.0.113.77");
+	cr_expect_eq(util_iface_prefix_of(&addr.sa), 32u, "not here");
 }
 
 Test(util_iface, near_is_what_the_prefix_has_in_common)

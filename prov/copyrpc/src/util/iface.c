@@ -13,6 +13,7 @@
 #include "util/iface_filter.h"
 #include "util/line.h"
 #include "util/log.h"
+#include "util/name.h"
 
 #define UTIL_IFACE_NET   "/sys/class/net"
 #define UTIL_IFACE_IB    "/sys/class/infiniband"
@@ -52,6 +53,14 @@ static bool util_iface_is_physical(const char *name, int depth)
 			util_iface_is_physical(entry->d_name + 6, depth - 1);
 	closedir(dir);
 	return found;
+}
+
+static bool util_iface_is_bridge(const char *name)
+{
+	char path[UTIL_IFACE_PATH];
+
+	snprintf(path, sizeof(path), UTIL_IFACE_NET "/%s/bridge", name);
+	return !access(path, F_OK);
 }
 
 /* Returns whether the interface carries IP for the RDMA device: RoCE, iWARP, InfiniBand. */
@@ -150,6 +159,7 @@ static void util_iface_rate(struct util_iface *it)
 
 	it->speed = util_iface_speed(it->name);
 	it->is_physical = util_iface_is_physical(it->name, UTIL_IFACE_DEPTH);
+	it->is_bridge = !it->is_physical && util_iface_is_bridge(it->name);
 	util_iface_find_rdma(it);
 	memset(&from, 0, sizeof(from));
 	it->is_default = util_iface_find_default(it->addr.sa.sa_family, &from) &&
@@ -187,6 +197,8 @@ int util_iface_compare(const struct util_iface *a, const struct util_iface *b)
 		return !a->rdma[0] - !b->rdma[0];
 	if (a->is_physical != b->is_physical)
 		return b->is_physical - a->is_physical;
+	if (a->is_bridge != b->is_bridge)
+		return a->is_bridge - b->is_bridge;
 	if (a->speed != b->speed)
 		return a->speed > b->speed ? -1 : 1;
 	return b->is_default - a->is_default;
@@ -308,6 +320,58 @@ int util_iface_family(const char *filter)
 	if (has_ipv4 && best.has_carrier)
 		return AF_INET;
 	return util_iface_find_best(AF_INET6, filter, &best) ? AF_INET6 : AF_INET;
+}
+
+/* Returns whether `first`, or an address of the list before `i`, is in the network of that one. */
+static bool util_iface_is_covered(const struct util_iface *list, unsigned i,
+				  const struct sockaddr *first)
+{
+	if (util_iface_is_near(&list[i], first))
+		return true;
+	for (unsigned before = 0; before < i; before++)
+		if (util_iface_is_near(&list[i], &list[before].addr.sa))
+			return true;
+	return false;
+}
+
+void util_iface_add_others(struct sockaddr *name, const char *filter)
+{
+	struct util_iface list[UTIL_IFACE_MAX];
+	struct in_addr others[UTIL_NAME_OTHERS];
+	unsigned cnt, found = 0;
+
+	if (name->sa_family != AF_INET ||
+	    ntohl(((struct sockaddr_in *)name)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
+		return;
+	cnt = util_iface_list(AF_INET, filter, list, UTIL_IFACE_MAX);
+	for (unsigned i = 0; i < cnt && found < UTIL_NAME_OTHERS; i++)
+		if (!list[i].is_loopback && list[i].has_carrier &&
+		    !util_iface_is_covered(list, i, name))
+			others[found++] = list[i].addr.in.sin_addr;
+	util_name_set_others((struct sockaddr_in *)name, others, found);
+}
+
+static bool util_iface_is_equal(const struct sockaddr *a, const struct sockaddr *b)
+{
+	return a && a->sa_family == b->sa_family &&
+	       util_iface_filter_is_in(a, b, a->sa_family == AF_INET6 ? 128 : 32);
+}
+
+unsigned util_iface_prefix_of(const struct sockaddr *addr)
+{
+	unsigned len = addr->sa_family == AF_INET6 ? 128 : 32;
+	struct ifaddrs *all, *ifa;
+
+	if (getifaddrs(&all))
+		return len;
+	for (ifa = all; ifa; ifa = ifa->ifa_next) {
+		if (!util_iface_is_equal(ifa->ifa_addr, addr))
+			continue;
+		len = util_iface_prefix(ifa->ifa_netmask, addr->sa_family);
+		break;
+	}
+	freeifaddrs(all);
+	return len;
 }
 
 bool util_iface_is_near(const struct util_iface *it, const struct sockaddr *addr)

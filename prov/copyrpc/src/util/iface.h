@@ -2,12 +2,13 @@
 /*
  * Network interfaces of this host: which of their addresses endpoints publish, best first.
  *
- * Called by ofi/ for the source address of an fi_info and by cm/ for the addresses of an endpoint
+ * Called by ofi/ for the source addresses of an fi_info and by cm/ for the addresses of an endpoint
  * that was opened at a wildcard. Interfaces that are down are left out. FI_COPYRPC_IFACE
  * (iface_filter.h) permits some and orders them; among equals
  *
  *   1. an interface of an RDMA device is better than any other,
- *   2. one over hardware better than a virtual one (bridges of containers and virtual machines),
+ *   2. one over hardware better than a virtual one, and a bridge without hardware (of containers
+ *      and virtual machines) worst: many hosts have one with the same address,
  *   3. the faster better than the slower,
  *   4. that of the default route better than others; no default route is needed.
  *
@@ -45,6 +46,7 @@ struct util_iface {
 	bool is_loopback;
 	bool is_link_local;
 	bool has_carrier;
+	bool is_bridge;   /* a bridge without hardware */
 	bool is_physical; /* hardware, or a bond, bridge or VLAN above hardware */
 	bool is_default;  /* address from which packets to unknown networks leave */
 };
@@ -57,6 +59,15 @@ unsigned util_iface_list(int family, const char *filter, struct util_iface *list
 
 /** Returns the family of addresses that endpoints have by default: IPv4 if the host has any. */
 int util_iface_family(const char *filter);
+
+/**
+ * Adds further addresses of this host to a name (util/name.h) that has one: the best ones that
+ * `filter` permits, of other networks. IPv6 names and those of loopback stay as they are.
+ */
+void util_iface_add_others(struct sockaddr *name, const char *filter);
+
+/** Returns the bits that the network of an address of this host has in common; all if unknown. */
+unsigned util_iface_prefix_of(const struct sockaddr *addr);
 
 /** Returns whether `addr` belongs to the network of `it`. Pure. */
 bool util_iface_is_near(const struct util_iface *it, const struct sockaddr *addr);
