@@ -12,6 +12,7 @@
 #include "info/info.h"
 #include "info/info_probes.h"
 #include "util/iface.h"
+#include "util/name.h"
 #include "util/port.h"
 
 #define TOPIC    "network"
@@ -37,31 +38,47 @@ static void net_none(struct info_report *report, const char *filter)
 			 : "ip link set lo up (as root)");
 }
 
-/* Lists the other candidates, which peers would not get. */
-static char *net_others(const struct util_iface *list, unsigned cnt)
+/* Lists the addresses behind the first that peers get, or those that they do not get. */
+static char *net_others(const struct util_iface *list, unsigned cnt, const struct sockaddr *name,
+			bool published)
 {
 	char text[INET6_ADDRSTRLEN], *all = info_print("%s", "");
 
 	for (unsigned i = 1; i < cnt; i++) {
-		char *more = info_print("%s%s%s (%s)", all, i > 1 ? ", " : "",
-					net_text(&list[i], text), list[i].name);
+		char *more;
 
+		if (util_name_has(name, &list[i].addr.sa) != published)
+			continue;
+		more = info_print("%s%s%s (%s)", all, *all ? ", " : "", net_text(&list[i], text),
+				  list[i].name);
 		free(all);
 		all = more;
 	}
 	return all;
 }
 
-static void net_several(struct info_report *report, const struct util_iface *list, unsigned cnt)
+static void net_several(struct info_report *report, const struct util_iface *list, unsigned cnt,
+			const char *filter)
 {
-	char *others = net_others(list, cnt);
+	union util_iface_addr name = list[0].addr;
+	char *also, *left;
 
-	info_add(report, INFO_NOTE, TOPIC, "iface-several",
-		 "this host has further addresses, which peers do not get: %s; if the hosts of a "
-		 "job reach each other by one of those, choose it",
-		 others);
-	info_mend(report, "export FI_COPYRPC_IFACE=%s (or its network: 10.1.0.0/16)", list[1].name);
-	free(others);
+	util_iface_add_others(&name.sa, filter);
+	also = net_others(list, cnt, &name.sa, true);
+	left = net_others(list, cnt, &name.sa, false);
+	if (*also)
+		info_add(report, INFO_GOOD, TOPIC, "iface-further",
+			 "peers get %s, too, and use what their own networks reach", also);
+	if (*left && !filter) {
+		info_add(report, INFO_NOTE, TOPIC, "iface-several",
+			 "this host has further addresses, which peers do not get: %s; if the "
+			 "hosts of a job reach each other by one of those, choose it",
+			 left);
+		info_mend(report, "export FI_COPYRPC_IFACE=%s (or its network: 10.1.0.0/16)",
+			  list[cnt - 1].name);
+	}
+	free(also);
+	free(left);
 }
 
 static void net_chosen(struct info_report *report, const struct util_iface *it)
@@ -101,8 +118,8 @@ static void net_ifaces(struct info_report *report)
 		return;
 	}
 	net_chosen(report, &list[0]);
-	if (cnt > 1 && !filter)
-		net_several(report, list, cnt);
+	if (cnt > 1)
+		net_several(report, list, cnt, filter);
 }
 
 static void net_ports(struct info_report *report)

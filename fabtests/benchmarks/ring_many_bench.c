@@ -96,7 +96,7 @@ static struct eng_conn *prepare(struct side *side, struct cm_params *params)
 
 	memset(params, 0, sizeof(*params));
 	params->path = transport->ops->path;
-	must("prepare", transport->ops->prepare(transport, &side->eep, params, &conn));
+	must("prepare", transport->ops->prepare(transport, &side->eep, NULL, params, &conn));
 	conn->engine = side->engine;
 	conn->transport = transport;
 	conn->up = &upcalls;

@@ -167,7 +167,7 @@ static ssize_t send_or_hear(void *ctx, int fd, const void *buf, size_t len,
 static void look(struct user *u)
 {
 	cm_node_lock(node);
-	u->cep->udp.ready(&u->cep->udp, EPOLLIN);
+	u->cep->socks[0].src.ready(&u->cep->socks[0].src, EPOLLIN);
 	cm_node_unlock(node);
 	reap(u);
 }

@@ -16,6 +16,7 @@
 #include "unit/core/must.h"
 #include "unit/core/no_memory.h"
 #include "util/clock.h"
+#include "util/name.h"
 
 static_assert(CORE_AV_NONE == FI_ADDR_NOTAVAIL, "an index is an fi_addr_t");
 
@@ -81,6 +82,45 @@ Test(core_av, an_address_is_returned_as_inserted)
 	MUST(!memcmp(&got, &want6, sizeof(want6)));
 	MUST(core_av_addr(av, 2, &got) == 0);
 	MUST(core_av_addr(av, CORE_AV_NONE, &got) == 0);
+	core_av_close(av);
+}
+
+/** Returns the name of in4(host, port) with two further addresses. */
+static struct sockaddr *named(uint32_t host, uint16_t port, uint32_t second, uint32_t third)
+{
+	struct in_addr others[2] = { { htonl(second) }, { htonl(third) } };
+	struct sockaddr *name = in4(host, port);
+
+	util_name_set_others((struct sockaddr_in *)name, others, third ? 2 : 1);
+	return name;
+}
+
+Test(core_av, further_addresses_are_returned_and_tell_no_names_apart)
+{
+	struct core_av *av = core_av_open(0);
+	struct sockaddr_storage got;
+
+	MUST(insert(av, named(0x0A000001, 7, 0x0A010001, 0x0A020001)) == 0);
+	MUST(core_av_addr(av, 0, &got) == sizeof(struct sockaddr_in));
+	MUST(!memcmp(&got, named(0x0A000001, 7, 0x0A010001, 0x0A020001),
+		     sizeof(struct sockaddr_in)));
+	MUST(core_av_find(av, in4(0x0A000001, 7)) == 0);
+	MUST(core_av_find(av, in4(0x0A010001, 7)) == CORE_AV_NONE);
+	MUST(insert(av, named(0x0A000001, 7, 0x0A030001, 0)) == 0);
+	MUST(core_av_has(av, 0, in4(0x0A020001, 7)));
+	MUST(!core_av_has(av, 0, in4(0x0A030001, 7)));
+	MUST(!core_av_has(av, 1, in4(0x0A020001, 7)));
+	core_av_close(av);
+}
+
+Test(core_av, a_name_without_further_addresses_gets_those_of_the_next_insert)
+{
+	struct core_av *av = core_av_open(0);
+
+	MUST(insert(av, in4(0x0A000001, 7)) == 0);
+	MUST(!core_av_has(av, 0, in4(0x0A010001, 7)));
+	MUST(insert(av, named(0x0A000001, 7, 0x0A010001, 0)) == 0);
+	MUST(core_av_has(av, 0, in4(0x0A010001, 7)));
 	core_av_close(av);
 }
 

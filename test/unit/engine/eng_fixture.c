@@ -214,11 +214,11 @@ static const struct core_chan_ops fake_chan_ops = {
 	.close = eng_chan_close,
 };
 
-static int fake_prepare(struct eng_transport *transport, struct core_engine_ep *eep,
+static int fake_prepare(struct eng_transport *transport, struct core_engine_ep *eep, void *ep_state,
 			struct cm_params *params, struct eng_conn **conn)
 {
 	cr_assert_eq(params->path, transport->ops->path);
-	cr_assert_eq(eng_transport_ep(eep, transport), eep, "ep_open came first");
+	cr_assert_eq(ep_state, eep, "ep_open came first");
 	if (fake_cfg.fail_prepare)
 		return fake_tell('p', fake_cfg.fail_prepare);
 	*conn = calloc(1, sizeof(**conn));

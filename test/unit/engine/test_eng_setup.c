@@ -59,7 +59,7 @@ Test(eng_setup, per_endpoint_state_is_made_once_when_needed)
 	cr_assert_eq(prepare(WIRE_CM_PATH_SHM, &conn[0]), 0);
 	cr_assert_eq(prepare(WIRE_CM_PATH_SHM, &conn[1]), 0);
 	cr_expect_eq(fake_calls('o'), 1);
-	cr_expect_eq(eng_transport_ep(wholes[0].eep, conn[0]->transport), wholes[0].eep);
+	cr_expect_eq(wholes[0].eep->ep_state[0][0], wholes[0].eep);
 	stop();
 	cr_expect_str_eq(fake_story, "oppsfsfc", "connections go before it");
 	start();

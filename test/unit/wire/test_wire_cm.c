@@ -124,6 +124,35 @@ Test(wire_cm, decode_returns_the_encoded_packet)
 	}
 }
 
+Test(wire_cm, a_req_may_have_the_name_of_the_peer_behind_the_paths)
+{
+	struct wire_cm_pkt pkt = make(WIRE_CM_REQ), back;
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len;
+
+	pkt.req.has_name = true;
+	pkt.req.name = (struct wire_cm_addr){ .family = 4, .port = 0x1234 };
+	memcpy(pkt.req.name.ip, "\x0A\x01\x02\x03", 4);
+	len = wire_cm_encode(&pkt, buf);
+	cr_assert_eq(len, WIRE_CM_REQ_LEN);
+	cr_expect_eq(memcmp(buf + 44, "\x04\0\x34\x12\0\0\0\0\x0A\x01\x02\x03", 12), 0);
+	cr_assert_eq(wire_cm_decode(buf, len, &back), 0);
+	cr_expect(back.req.has_name && back.req.name.port == 0x1234);
+	for (size_t at = 44; at < WIRE_CM_REQ_LEN - WIRE_CM_MAC_LEN; at++) {
+		uint8_t was = buf[at];
+
+		/* Port and address may be any; what else may not is reserved. */
+		if (at == 46 || at == 47 || (at >= 52 && at < 56))
+			continue;
+		buf[at] ^= 0x80;
+		cr_expect_eq(wire_cm_decode(buf, len, &back), -FI_EINVAL, "byte %zu", at);
+		buf[at] = was;
+	}
+	cr_assert_eq(wire_cm_decode(buf, len, &back), 0);
+	buf[46] = buf[47] = 0;
+	cr_expect_eq(wire_cm_decode(buf, len, &back), -FI_EINVAL, "port 0");
+}
+
 /** Returns a HELLO with the identity of its sender. */
 static struct wire_cm_pkt make_identified(void)
 {

@@ -13,15 +13,32 @@
 #include "cm/ep/cm_ep.h"
 #include "cm/msg/cm_connreq.h"
 #include "util/clock.h"
+#include "util/iface.h"
 #include "util/job.h"
 #include "util/log.h"
+#include "util/param.h"
 
-static int cm_ep_choose_addr(struct cm_ep *cep, const struct sockaddr *addr)
+#define CM_EP_PORT_TRIES 16u /* ports that are taken at one of the addresses */
+
+/* Writes the addresses to open: those of the name, or for a wildcard the best of this host. */
+static int cm_ep_choose_addrs(const struct sockaddr *addr, union cm_addr *list, unsigned *cnt)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
-	int ret = cm_addr_import(addr ? addr : (struct sockaddr *)&any, &cep->addr);
+	struct sockaddr_storage best;
+	int ret;
 
-	return ret ? ret : cm_addr_resolve(&cep->addr);
+	*cnt = cm_addr_import_name(addr ? addr : (struct sockaddr *)&any, list);
+	if (!*cnt)
+		return -FI_EINVAL;
+	if (!cm_addr_is_wildcard(&list[0]))
+		return 0;
+	ret = cm_addr_resolve(&list[0]);
+	if (ret)
+		return ret;
+	cm_addr_export(&list[0], &best);
+	util_iface_add_others((struct sockaddr *)&best, util_params.iface);
+	*cnt = cm_addr_import_name((struct sockaddr *)&best, list);
+	return 0;
 }
 
 static void cm_ep_arm_tick(struct cm_ep *cep)
@@ -41,7 +58,10 @@ static void cm_ep_on_tick(struct cm_timer *timer)
 
 static void cm_ep_init(struct cm_ep *cep)
 {
-	cm_src_init(&cep->udp, cm_udp_on_ready);
+	for (uint32_t i = 0; i < UTIL_NAME_ADDRS; i++) {
+		cm_src_init(&cep->socks[i].src, cm_udp_on_ready);
+		cep->socks[i].cep = cep;
+	}
 	cm_src_init(&cep->listen, cm_accept_on_ready);
 	cm_timer_init(&cep->listen_timer, cm_accept_on_pause_over);
 	cm_timer_init(&cep->tick_timer, cm_ep_on_tick);
@@ -57,45 +77,123 @@ static void cm_ep_init(struct cm_ep *cep)
 	util_list_init(&cep->pending);
 }
 
-static int cm_ep_watch(struct cm_ep *cep, int udp_fd, int listen_fd)
+/* Closes all UDP sockets, whether the node watches them already or not. */
+static void cm_ep_unwatch(struct cm_ep *cep, const int *udp_fds)
 {
-	int ret;
+	for (uint32_t i = 0; i < cep->sock_cnt; i++) {
+		if (cep->socks[i].src.fd < 0)
+			close(udp_fds[i]);
+		else
+			cm_src_close(cep->node, &cep->socks[i].src);
+	}
+	cm_node_wait_pass(cep->node);
+}
+
+static int cm_ep_watch(struct cm_ep *cep, const int *udp_fds, int listen_fd)
+{
+	int ret = 0;
 
 	cm_node_lock(cep->node);
-	ret = cm_src_open(cep->node, &cep->udp, udp_fd);
-	if (!ret) {
+	for (uint32_t i = 0; i < cep->sock_cnt && !ret; i++)
+		ret = cm_src_open(cep->node, &cep->socks[i].src, udp_fds[i]);
+	if (!ret)
 		ret = cm_src_open(cep->node, &cep->listen, listen_fd);
-		if (ret)
-			cm_src_release(cep->node, &cep->udp);
-	}
 	if (!ret) {
 		cep->node->cep_cnt++;
 		cm_ep_arm_tick(cep);
 	} else {
-		cm_node_wait_pass(cep->node);
+		cm_ep_unwatch(cep, udp_fds);
 	}
 	cm_node_unlock(cep->node);
 	return ret;
 }
 
-static int cm_ep_open_fds(struct cm_ep *cep)
+/* Binds a socket at `addr`, and makes it the next of the endpoint. Returns 0 or -FI_E*. */
+static int cm_ep_add_sock(struct cm_ep *cep, const union cm_addr *addr, int *fds)
 {
-	int udp_fd, listen_fd, ret;
+	struct cm_ep_sock *sock = &cep->socks[cep->sock_cnt];
+	int fd;
 
-	udp_fd = cm_udp_bind(&cep->addr);
-	if (udp_fd < 0)
-		return udp_fd;
+	sock->addr = *addr;
+	fd = cm_udp_bind(&sock->addr);
+	if (fd < 0)
+		return fd;
+	sock->prefix_len = util_iface_prefix_of(&sock->addr.sa);
+	fds[cep->sock_cnt++] = fd;
+	return 0;
+}
+
+/*
+ * Binds the further addresses to the port of the first. Returns false if it is taken at one of them
+ * and `is_strict`; otherwise such an address is left out.
+ */
+static bool cm_ep_bind_others(struct cm_ep *cep, const union cm_addr *list, unsigned cnt,
+			      bool is_strict, int *fds)
+{
+	char text[CM_ADDR_TEXT_MAX];
+
+	for (unsigned i = 1; i < cnt; i++) {
+		union cm_addr addr = list[i];
+		int ret;
+
+		cm_addr_set_port(&addr, cm_addr_port(&cep->addr));
+		ret = cm_ep_add_sock(cep, &addr, fds);
+		if (ret == -FI_EADDRINUSE && is_strict)
+			return false;
+		if (ret)
+			UTIL_INFO(EP_CTRL, "peers cannot use %s: %s\n", cm_addr_print(&addr, text),
+				  fi_strerror(-ret));
+	}
+	return true;
+}
+
+/*
+ * Binds the UDP sockets, all to one port. A port that is free at the first address only is kept
+ * until another one was found, so that the system does not choose it again.
+ */
+static int cm_ep_bind(struct cm_ep *cep, const union cm_addr *list, unsigned cnt, int *fds)
+{
+	int spare[CM_EP_PORT_TRIES], ret;
+	uint32_t spare_cnt = 0;
+
+	for (;;) {
+		bool is_strict = !cm_addr_port(&list[0]) && spare_cnt < CM_EP_PORT_TRIES;
+
+		cep->sock_cnt = 0;
+		ret = cm_ep_add_sock(cep, &list[0], fds);
+		if (ret)
+			break;
+		cep->addr = cep->socks[0].addr;
+		if (cm_ep_bind_others(cep, list, cnt, is_strict, fds))
+			break;
+		while (cep->sock_cnt > 1)
+			close(fds[--cep->sock_cnt]);
+		spare[spare_cnt++] = fds[0];
+	}
+	while (spare_cnt)
+		close(spare[--spare_cnt]);
+	return ret;
+}
+
+static int cm_ep_open_fds(struct cm_ep *cep, const union cm_addr *list, unsigned cnt)
+{
+	int udp_fds[UTIL_NAME_ADDRS], listen_fd, ret = cm_ep_bind(cep, list, cnt, udp_fds);
+
+	if (ret)
+		return ret;
 	listen_fd = cm_fd_listen(cep->name);
 	if (listen_fd < 0) {
 		ret = listen_fd;
 		goto err_close_udp;
 	}
-	ret = cm_ep_watch(cep, udp_fd, listen_fd);
-	if (!ret)
-		return 0;
-	close(listen_fd);
+	ret = cm_ep_watch(cep, udp_fds, listen_fd);
+	if (ret)
+		close(listen_fd);
+	return ret;
+
 err_close_udp:
-	close(udp_fd);
+	for (uint32_t i = 0; i < cep->sock_cnt; i++)
+		close(udp_fds[i]);
 	return ret;
 }
 
@@ -103,7 +201,9 @@ int cm_ep_open(struct cm_node *node, const struct sockaddr *addr, struct cm_path
 	       const struct cm_ep_ops *ops, void *ctx, struct cm_ep **out)
 {
 	struct cm_ep *cep = calloc(1, sizeof(*cep));
+	union cm_addr list[UTIL_NAME_ADDRS];
 	char text[CM_ADDR_TEXT_MAX];
+	unsigned cnt;
 	int ret;
 
 	if (!cep)
@@ -114,11 +214,11 @@ int cm_ep_open(struct cm_node *node, const struct sockaddr *addr, struct cm_path
 	cep->ctx = ctx;
 	cep->stats = &cep->own_stats;
 	cm_ep_init(cep);
-	ret = cm_ep_choose_addr(cep, addr);
+	ret = cm_ep_choose_addrs(addr, list, &cnt);
 	if (!ret)
-		ret = cm_ep_open_fds(cep);
+		ret = cm_ep_open_fds(cep, list, cnt);
 	if (ret) {
-		UTIL_WARN(EP_CTRL, "no endpoint at %s: %s%s\n", cm_addr_print(&cep->addr, text),
+		UTIL_WARN(EP_CTRL, "no endpoint at %s: %s%s\n", cm_addr_print(&list[0], text),
 			  fi_strerror(-ret), ret == -FI_EMFILE ? "; raise `ulimit -n`" : "");
 		free(cep);
 		return ret;
@@ -132,11 +232,13 @@ int cm_ep_open(struct cm_node *node, const struct sockaddr *addr, struct cm_path
 /* Cancels every request; peers without a conn go with it. */
 static void cm_ep_drop_reqs(struct cm_ep *cep)
 {
+	struct cm_peer_node *node;
+
 	/* Keeps queued requests from starting when slots become free. */
 	cep->req_slot_cnt += CM_REQ_SLOTS;
 	for (size_t i = 0; i < cep->peers.bucket_cnt; i++)
-		for (struct cm_peer *peer = cep->peers.buckets[i]; peer; peer = peer->hash_next)
-			cm_req_cancel(peer);
+		for (node = cep->peers.buckets[i]; node; node = node->hash_next)
+			cm_req_cancel(node->peer);
 }
 
 static void cm_ep_orphan_conns(struct cm_ep *cep)
@@ -167,7 +269,8 @@ void cm_ep_close(struct cm_ep *cep)
 	cm_accept_drop_incoming(cep);
 	cm_node_disarm(node, &cep->listen_timer);
 	cm_node_disarm(node, &cep->tick_timer);
-	cm_src_close(node, &cep->udp);
+	for (uint32_t i = 0; i < cep->sock_cnt; i++)
+		cm_src_close(node, &cep->socks[i].src);
 	cm_src_close(node, &cep->listen);
 	cm_node_wait_pass(node);
 	cm_ep_release_orphans(cep);

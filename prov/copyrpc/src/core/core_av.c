@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "util/bits.h"
+#include "util/name.h"
 
 #define CORE_AV_BLOCK    64u
 #define CORE_AV_MAX      (UINT32_MAX - CORE_AV_BLOCK) /* index + 1 is a 32-bit number */
@@ -29,7 +30,8 @@ enum core_av_family {
 };
 
 struct core_av_entry {
-	uint8_t addr[16]; /* network order; IPv4 in the first four bytes, then zeros */
+	uint8_t addr
+		[16]; /* network order; IPv4 in the first four bytes, then sin_zero, then zeros */
 	uint32_t scope;
 	uint32_t ref_cnt;
 	uint16_t port_be;
@@ -72,6 +74,7 @@ static int core_av_pack4(struct core_av_entry *e, const struct sockaddr_in *in)
 	e->family = CORE_AV_IN4;
 	e->port_be = in->sin_port;
 	memcpy(e->addr, &in->sin_addr, 4);
+	memcpy(e->addr + 4, in->sin_zero, sizeof(in->sin_zero));
 	return e->port_be ? 0 : -FI_EINVAL;
 }
 
@@ -106,6 +109,7 @@ static socklen_t core_av_unpack4(const struct core_av_entry *e, struct sockaddr_
 	in->sin_family = AF_INET;
 	in->sin_port = e->port_be;
 	memcpy(&in->sin_addr, e->addr, 4);
+	memcpy(in->sin_zero, e->addr + 4, sizeof(in->sin_zero));
 	return sizeof(*in);
 }
 
@@ -118,9 +122,15 @@ static socklen_t core_av_unpack6(const struct core_av_entry *e, struct sockaddr_
 	return sizeof(*in6);
 }
 
+/* Returns how many bytes of the address tell two entries apart. */
+static size_t core_av_key_len(const struct core_av_entry *e)
+{
+	return e->family == CORE_AV_IN4 ? 4 : sizeof(e->addr);
+}
+
 static bool core_av_is_same(const struct core_av_entry *a, const struct core_av_entry *b)
 {
-	return !memcmp(a->addr, b->addr, sizeof(a->addr)) && a->port_be == b->port_be &&
+	return !memcmp(a->addr, b->addr, core_av_key_len(a)) && a->port_be == b->port_be &&
 	       a->scope == b->scope && a->family == b->family;
 }
 
@@ -134,9 +144,9 @@ static uint64_t core_av_mix(uint64_t a, uint64_t b)
 
 static uint64_t core_av_hash(const struct core_av_entry *e)
 {
-	uint64_t half[2];
+	uint64_t half[2] = { 0 };
 
-	memcpy(half, e->addr, sizeof(half));
+	memcpy(half, e->addr, core_av_key_len(e));
 	return core_av_mix(core_av_mix(half[0], half[1]),
 			   (uint64_t)e->scope << 32 | (uint64_t)e->port_be << 8 | e->family);
 }
@@ -279,14 +289,18 @@ void core_av_close(struct core_av *av)
 	free(av);
 }
 
-/* Adds a reference to a known address. */
-static int core_av_get(struct core_av *av, uint64_t idx)
+/* Adds a reference to a known address, and the further addresses if it had none. */
+static int core_av_get(struct core_av *av, uint64_t idx, const struct core_av_entry *again)
 {
+	static const uint8_t none[sizeof(again->addr)];
 	struct core_av_entry *e = core_av_entry(av, idx);
+	size_t key_len = core_av_key_len(e);
 
 	if (e->ref_cnt == UINT32_MAX)
 		return -FI_ENOMEM;
 	e->ref_cnt++;
+	if (!memcmp(e->addr + key_len, none, sizeof(e->addr) - key_len))
+		memcpy(e->addr, again->addr, sizeof(e->addr));
 	return 0;
 }
 
@@ -300,7 +314,7 @@ int core_av_insert(struct core_av *av, const struct sockaddr *addr, uint64_t *id
 		return ret;
 	at = *core_av_probe(av, &e);
 	if (at) {
-		ret = core_av_get(av, at - 1);
+		ret = core_av_get(av, at - 1, &e);
 		if (!ret)
 			*idx = at - 1;
 		return ret;
@@ -357,6 +371,13 @@ socklen_t core_av_addr(const struct core_av *av, uint64_t idx, struct sockaddr_s
 	if (e->family == CORE_AV_IN4)
 		return core_av_unpack4(e, (struct sockaddr_in *)addr);
 	return core_av_unpack6(e, (struct sockaddr_in6 *)addr);
+}
+
+bool core_av_has(const struct core_av *av, uint64_t idx, const struct sockaddr *addr)
+{
+	struct sockaddr_storage name;
+
+	return core_av_addr(av, idx, &name) && util_name_has((struct sockaddr *)&name, addr);
 }
 
 uint64_t core_av_end(const struct core_av *av)

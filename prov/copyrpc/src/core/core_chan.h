@@ -77,6 +77,8 @@ enum core_chan_cap {
 	 * credit, or refuses to be armed.
 	 */
 	CORE_CHAN_WAKES = 1 << 3,
+	CORE_CHAN_AUTHENTIC =
+		1 << 4, /* the peer has proved by a job key that its name is its own */
 };
 
 enum core_send_flag {
@@ -401,8 +403,9 @@ struct core_upcalls {
 	/* CORE_CHAN_ASYNC: all messages before `pos` are with the peer. */
 	void (*on_acked)(struct core_chan *chan, uint64_t pos);
 	/*
-	 * Channel to `addr` is up, connected by either end. `incarnation` differs from the previous
-	 * one if the peer was restarted.
+	 * Channel to the endpoint with the name `addr` is up, connected by either end. If it was
+	 * reached at a further address, the name has that one and no other. `incarnation` differs
+	 * from the previous one if the peer was restarted.
 	 */
 	void (*on_up)(struct core_ep *ep, struct core_chan *chan, const struct sockaddr *addr,
 		      uint64_t incarnation);

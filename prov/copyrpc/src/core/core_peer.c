@@ -14,6 +14,7 @@
 #include "core/core_op.h"
 #include "core/core_self.h"
 #include "util/log.h"
+#include "util/name.h"
 #include "wire/wire_op.h"
 
 /* from -> to */
@@ -99,6 +100,7 @@ static int core_peer_reserve(struct core_ep *ep, uint64_t fi_addr)
 
 static void core_peer_name(struct core_peer *peer, uint64_t fi_addr)
 {
+	core_av_addr(peer->ep->av, fi_addr, &peer->addr);
 	peer->fi_addr = fi_addr;
 	peer->ep->peers[fi_addr] = peer;
 	util_list_remove(&peer->ep_link);
@@ -118,15 +120,39 @@ static bool core_peer_same_addr(const struct sockaddr *a, const struct sockaddr 
 	return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
 }
 
-/** Returns the connected peer at an address that is in no AV, or NULL. */
-static struct core_peer *core_peer_find_unnamed(struct core_ep *ep, const struct sockaddr *addr)
+/**
+ * Returns the address that a connected peer was reached at: the further one of the name that on_up
+ * passed, or the only one.
+ */
+static struct sockaddr_storage core_peer_proved_addr(const struct sockaddr *name)
+{
+	struct in_addr others[UTIL_NAME_OTHERS];
+	struct sockaddr_storage at = { 0 };
+
+	memcpy(&at, name,
+	       name->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in));
+	if (util_name_others(name, others))
+		((struct sockaddr_in *)&at)->sin_addr = others[0];
+	return at;
+}
+
+/**
+ * Returns the connected peer that is in no AV and has this name, or NULL: it states the first
+ * address of the name, and was reached at one of them.
+ */
+static struct core_peer *core_peer_find_unnamed(struct core_ep *ep, const struct sockaddr *name)
 {
 	struct util_list *it, *tmp;
+	struct sockaddr_storage at;
 	struct core_peer *peer;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->unnamed) {
 		peer = UTIL_CONTAINER_OF(it, struct core_peer, ep_link);
-		if (core_peer_same_addr((struct sockaddr *)&peer->addr, addr))
+		at = core_peer_proved_addr((struct sockaddr *)&peer->addr);
+		if (core_peer_same_addr((struct sockaddr *)&at, name) ||
+		    (core_peer_same_addr((struct sockaddr *)&peer->addr, name) &&
+		     (peer->is_authentic || util_name_has(name, (struct sockaddr *)&at))))
 			return peer;
 	}
 	return NULL;
@@ -205,20 +231,40 @@ int core_peer_connect(struct core_peer *peer)
 	return ret;
 }
 
-/** Returns the peer at an address, named or not; created if it is new. */
-static struct core_peer *core_peer_by_addr(struct core_ep *ep, const struct sockaddr *addr)
+/**
+ * Returns the index of a peer that states `name`, or CORE_AV_NONE. The first address of the name
+ * counts if the AV knows that this endpoint has the one that it was reached at, or if a job key
+ * makes the name authentic. Otherwise any process could take the place of another.
+ */
+static uint64_t core_peer_find_named(struct core_ep *ep, const struct sockaddr *name,
+				     bool is_authentic)
 {
-	uint64_t fi_addr = ep->av ? core_av_find(ep->av, addr) : CORE_AV_NONE;
+	struct sockaddr_storage at = core_peer_proved_addr(name);
+	uint64_t fi_addr = core_av_find(ep->av, name);
+
+	if (fi_addr != CORE_AV_NONE &&
+	    (is_authentic || core_av_has(ep->av, fi_addr, (struct sockaddr *)&at)))
+		return fi_addr;
+	return core_av_find(ep->av, (struct sockaddr *)&at);
+}
+
+/** Returns the peer with a name, in an AV or not; created if it is new. */
+static struct core_peer *core_peer_by_name(struct core_ep *ep, const struct sockaddr *name,
+					   bool is_authentic)
+{
+	uint64_t fi_addr = ep->av ? core_peer_find_named(ep, name, is_authentic) : CORE_AV_NONE;
 	struct core_peer *peer;
 
 	if (fi_addr != CORE_AV_NONE)
 		return core_peer_get(ep, fi_addr);
-	peer = core_peer_find_unnamed(ep, addr);
+	peer = core_peer_find_unnamed(ep, name);
 	if (!peer) {
-		peer = core_peer_new(ep, addr);
+		peer = core_peer_new(ep, name);
 		if (peer)
 			util_list_push_back(&ep->unnamed, &peer->ep_link);
 	}
+	if (peer)
+		peer->is_authentic = is_authentic;
 	return peer;
 }
 
@@ -231,7 +277,7 @@ void core_peer_on_up(struct core_ep *ep, struct core_chan *chan, const struct so
 		core_conn_on_up(ep->conn, chan, addr, incarnation);
 		return;
 	}
-	peer = core_peer_by_addr(ep, addr);
+	peer = core_peer_by_name(ep, addr, chan->caps & CORE_CHAN_AUTHENTIC);
 	if (!peer) {
 		UTIL_WARN(EP_CTRL, "out of memory: connection refused\n");
 		chan->ops->close(chan);

@@ -91,7 +91,8 @@ struct core_peer {
 	struct core_pending pending;
 	struct core_tx_selector selector;
 	uint64_t incarnation;
-	struct sockaddr_storage addr;
+	struct sockaddr_storage addr; /* name; unnamed: as on_up passed it */
+	bool is_authentic;            /* unnamed: the peer has proved that the name is its own */
 	struct core_peer_watch watch;
 };
 

@@ -49,6 +49,8 @@ void eng_conn_up(struct eng_conn *conn)
 		return;
 	}
 	conn->up_reported = true;
+	if (cm_conn_is_authentic(conn->cm))
+		conn->chan.caps |= CORE_CHAN_AUTHENTIC;
 	engine->up->on_up(ep, &conn->chan, (struct sockaddr *)&addr, cm_conn_incarnation(conn->cm));
 }
 

@@ -256,8 +256,9 @@ static void eng_ep_states_close(struct core_engine_ep *eep)
 	for (uint32_t i = 0; i < eep->engine->transport_cnt; i++) {
 		struct eng_transport *transport = eng_transport_at(eep->engine, i);
 
-		if (eep->ep_state[i])
-			transport->ops->ep_close(transport, eep->ep_state[i]);
+		for (uint32_t at = 0; at < UTIL_NAME_ADDRS; at++)
+			if (eep->ep_state[i][at])
+				transport->ops->ep_close(transport, eep->ep_state[i][at]);
 	}
 }
 

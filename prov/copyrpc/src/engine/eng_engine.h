@@ -22,6 +22,7 @@
 #include "core/core_chan.h"
 #include "engine/eng_transport.h"
 #include "util/list.h"
+#include "util/name.h"
 
 struct core_engine {
 	/* wait_fd: epoll descriptor over the transports' descriptors and event_fd */
@@ -54,8 +55,8 @@ struct core_engine_ep {
 	struct util_list conns; /* eng_conn.conn_link, from prepare to free */
 	bool reports_events;    /* Events are reported by up->on_event */
 	bool watch_queued;      /* An event of kind ENG_EVENT_WATCH is queued; engine->lock */
-	/* Per-endpoint state of the transports; owned by the control thread. */
-	void *ep_state[ENG_TRANSPORTS_MAX];
+	/* Per-endpoint state of the transports, by local address; owned by the control thread. */
+	void *ep_state[ENG_TRANSPORTS_MAX][UTIL_NAME_ADDRS];
 };
 
 static inline struct core_engine *eng_engine_of(struct core_progress *base)
@@ -94,14 +95,6 @@ static inline struct eng_transport *eng_transport_at(struct core_engine *engine,
 
 /** Returns the transport of a path (WIRE_CM_PATH_*), or NULL. */
 struct eng_transport *eng_transport_find(struct core_engine *engine, uint32_t path);
-
-/** Returns the per-endpoint state that the transport's ep_open made. */
-static inline void *eng_transport_ep(const struct core_engine_ep *eep,
-				     const struct eng_transport *transport)
-{
-	return eep
-		->ep_state[(const union eng_transport_space *)transport - eep->engine->transports];
-}
 
 /** Count the attached connections of a transport: one more, one less. */
 void eng_transport_get(struct eng_transport *transport);

@@ -12,17 +12,23 @@
 #include "util/event.h"
 #include "util/log.h"
 
-/** Opens the transport's per-endpoint state when it is first needed. */
-static int eng_setup_ep_state(struct core_engine_ep *eep, struct eng_transport *transport)
+/** Opens the transport's state for one address of the endpoint when it is first needed. */
+static int eng_setup_ep_state(struct core_engine_ep *eep, struct eng_transport *transport,
+			      uint32_t sock, void **ep_state)
 {
-	void **ep_state =
-		&eep->ep_state[(union eng_transport_space *)transport - eep->engine->transports];
+	void **states =
+		eep->ep_state[(union eng_transport_space *)transport - eep->engine->transports];
+	uint32_t at = transport->ops->by_address ? sock : 0;
 	struct sockaddr_storage addr;
+	int ret = 0;
 
-	if (!transport->ops->ep_open || *ep_state)
-		return 0;
-	cm_ep_addr(eep->cep, &addr);
-	return transport->ops->ep_open(transport, eep, (struct sockaddr *)&addr, ep_state);
+	if (transport->ops->ep_open && !states[at]) {
+		cm_ep_local_addr(eep->cep, at, &addr);
+		ret = transport->ops->ep_open(transport, eep, (struct sockaddr *)&addr,
+					      &states[at]);
+	}
+	*ep_state = states[at];
+	return ret;
 }
 
 static void eng_setup_conn(struct eng_conn *conn, struct eng_transport *transport,
@@ -46,22 +52,23 @@ static int eng_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_params *pa
 {
 	struct core_engine_ep *eep = ctx;
 	struct eng_transport *transport = eng_transport_find(eep->engine, params->path);
-	struct sockaddr_storage addr;
+	struct sockaddr_storage peer;
 	struct eng_conn *conn;
+	void *ep_state;
+	uint32_t sock;
 	int ret;
 
 	if (!transport)
 		return -FI_EOPNOTSUPP;
-	ret = eng_setup_ep_state(eep, transport);
+	sock = cm_conn_route(cm, &peer);
+	ret = eng_setup_ep_state(eep, transport, sock, &ep_state);
 	if (!ret)
-		ret = transport->ops->prepare(transport, eep, params, &conn);
+		ret = transport->ops->prepare(transport, eep, ep_state, params, &conn);
 	if (ret)
 		return ret;
 	eng_setup_conn(conn, transport, eep, cm);
-	if (transport->ops->aim) {
-		cm_conn_addr(cm, &addr);
-		transport->ops->aim(conn, (struct sockaddr *)&addr, params);
-	}
+	if (transport->ops->aim)
+		transport->ops->aim(conn, (struct sockaddr *)&peer, params);
 	*user = conn;
 	return 0;
 }

@@ -48,19 +48,21 @@ struct eng_transport_ops {
 	void (*close)(struct eng_transport *transport);
 	/*
 	 * Makes the transport's per-endpoint state, in the control thread, before the first prepare
-	 * of the endpoint; `addr` is the endpoint's concrete address. NULL: there is none.
-	 * eng_transport_ep returns the state. ep_close follows after all connections of the
-	 * endpoint are freed.
+	 * of the endpoint; `addr` is the endpoint's concrete address. With `by_address` there is
+	 * one for each local address that connections use, otherwise one for the first address.
+	 * NULL: there is none. ep_close follows after all connections of the endpoint are freed.
 	 */
 	int (*ep_open)(struct eng_transport *transport, struct core_engine_ep *eep,
 		       const struct sockaddr *addr, void **ep_state);
 	void (*ep_close)(struct eng_transport *transport, void *ep_state);
+	bool by_address;
 	/*
 	 * Makes a connection, zeroed beyond what it sets, and its connection parameters (engine
-	 * bytes and dev; path is set). The engine then fills in struct eng_conn, except chan.ops.
+	 * bytes and dev; path is set). `ep_state` is
+	 * that of ep_open, or NULL. The engine then fills in struct eng_conn, except chan.ops.
 	 * Returns 0, or -FI_E* like cm_ep_ops.prepare; logs notable failures.
 	 */
-	int (*prepare)(struct eng_transport *transport, struct core_engine_ep *eep,
+	int (*prepare)(struct eng_transport *transport, struct core_engine_ep *eep, void *ep_state,
 		       struct cm_params *params, struct eng_conn **conn);
 	/*
 	 * Completes the connection parameters that depend on the peer's address, after prepare and

@@ -72,7 +72,7 @@ static int ring_setup_link(struct ring_conn *conn, struct ring_transport *transp
 	return ret;
 }
 
-int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
+int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep, void *ep_state,
 		       struct cm_params *params, struct eng_conn **out)
 {
 	struct ring_transport *transport = ring_transport_of(eng);

@@ -157,13 +157,19 @@ static size_t wire_cm_req_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
 
 	memset(body, 0, len);
 	wire_put32(body, pkt->req.paths);
+	if (pkt->req.has_name)
+		wire_cm_addr_encode(&pkt->req.name, body + 4);
 	return len;
 }
 
 static int wire_cm_req_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
 {
 	pkt->req.paths = wire_get32(body);
-	return wire_is_zero(body + 4, len - 4) ? 0 : -FI_EINVAL;
+	pkt->req.has_name = !wire_is_zero(body + 4, WIRE_CM_ADDR_LEN);
+	if (pkt->req.has_name && wire_cm_addr_decode(body + 4, &pkt->req.name))
+		return -FI_EINVAL;
+	return wire_is_zero(body + 4 + WIRE_CM_ADDR_LEN, len - 4 - WIRE_CM_ADDR_LEN) ? 0
+										     : -FI_EINVAL;
 }
 
 static size_t wire_cm_ack_encode(const struct wire_cm_pkt *pkt, uint8_t *body)

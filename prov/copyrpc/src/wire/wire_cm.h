@@ -67,6 +67,12 @@ enum wire_cm_type {
 /** The parameters of both ends may have an identity. */
 #define WIRE_CM_FEATURE_IDENTITY 0x1ull
 
+/**
+ * The address in a HELLO datagram is the first one of the sender's name, and the datagram may come
+ * from another one of its addresses.
+ */
+#define WIRE_CM_FEATURE_NAME 0x2ull
+
 /** Paths that an end offers. */
 #define WIRE_CM_PATH_SHM 0x1u /* shared memory of one host: HELLO on a stream */
 #define WIRE_CM_PATH_NIC 0x2u /* RDMA devices; HELLO of this path and those below in a datagram */
@@ -112,6 +118,9 @@ struct wire_cm_pkt {
 	union {
 		struct {
 			uint32_t paths;
+			/* First address of the peer's name, if it is not the one sent to. */
+			bool has_name;
+			struct wire_cm_addr name;
 		} req;
 		struct {
 			uint8_t cookie[WIRE_CM_COOKIE_LEN];

@@ -28,7 +28,7 @@ static uint32_t host_of(const char *ip)
 {
 	struct cm_conn conn = { .cep = a.cep };
 
-	cm_test_addr(ip, 1, &conn.addr);
+	cm_test_addr(ip, 1, &conn.via.to);
 	util_list_init(&conn.pending_link);
 	cm_node_lock(node);
 	cm_pending_add(&conn, 0);

@@ -27,11 +27,27 @@ static void set_up(void)
 
 TestSuite(cm_pkt, .init = set_up);
 
+static size_t seal_for(struct cm_ep *from, const struct cm_ep *to, struct wire_cm_pkt *pkt,
+		       uint8_t *buf)
+{
+	struct cm_route via = { .to = to->addr };
+
+	return cm_pkt_seal(from, &via, pkt, buf);
+}
+
+static int open_from(struct cm_ep *to, const struct cm_ep *from, const uint8_t *buf, size_t len,
+		     struct wire_cm_pkt *pkt)
+{
+	struct cm_route via = { .to = from->addr };
+
+	return cm_pkt_open(to, &via, buf, len, pkt);
+}
+
 static size_t bye(uint8_t *buf)
 {
 	struct wire_cm_pkt pkt = { .type = WIRE_CM_BYE, .nonce = 1, .dst_inc = 22 };
 
-	return cm_pkt_seal(&alice, &bob.addr, &pkt, buf);
+	return seal_for(&alice, &bob, &pkt, buf);
 }
 
 Test(cm_pkt, a_packet_opens_only_at_its_destination)
@@ -40,10 +56,10 @@ Test(cm_pkt, a_packet_opens_only_at_its_destination)
 	size_t len = bye(buf);
 	struct wire_cm_pkt pkt;
 
-	cr_assert_eq(cm_pkt_open(&bob, &alice.addr, buf, len, &pkt), 0);
+	cr_assert_eq(open_from(&bob, &alice, buf, len, &pkt), 0);
 	cr_assert(pkt.type == WIRE_CM_BYE && pkt.src_inc == 11 && pkt.dst_inc == 22);
-	cr_assert_eq(cm_pkt_open(&alice, &bob.addr, buf, len, &pkt), -FI_EKEYREJECTED);
-	cr_assert_eq(cm_pkt_open(&bob, &bob.addr, buf, len, &pkt), -FI_EKEYREJECTED);
+	cr_assert_eq(open_from(&alice, &bob, buf, len, &pkt), -FI_EKEYREJECTED);
+	cr_assert_eq(open_from(&bob, &bob, buf, len, &pkt), -FI_EKEYREJECTED);
 	cr_assert_eq(bob.stats->rx_pkts, 2);
 	cr_assert_eq(bob.stats->rx_bad_mac, 1);
 }
@@ -54,8 +70,8 @@ Test(cm_pkt, invalid_packets_are_counted)
 	size_t len = bye(buf);
 	struct wire_cm_pkt pkt;
 
-	cr_assert_eq(cm_pkt_open(&bob, &alice.addr, buf, len - 1, &pkt), -FI_EINVAL);
-	cr_assert_eq(cm_pkt_open(&bob, &alice.addr, buf, 0, &pkt), -FI_EINVAL);
+	cr_assert_eq(open_from(&bob, &alice, buf, len - 1, &pkt), -FI_EINVAL);
+	cr_assert_eq(open_from(&bob, &alice, buf, 0, &pkt), -FI_EINVAL);
 	/* A packet without a source address must be a HELLO. */
 	cr_assert_eq(cm_pkt_open(&bob, NULL, buf, len, &pkt), -FI_EINVAL);
 	cr_assert_eq(bob.stats->rx_malformed, 3);
@@ -69,9 +85,9 @@ Test(cm_pkt, another_version_with_a_valid_mac_is_reported)
 	struct wire_cm_pkt pkt;
 
 	buf[4] = WIRE_CM_VERSION + 1;
-	cr_assert_eq(cm_pkt_open(&bob, &alice.addr, buf, len, &pkt), -FI_EKEYREJECTED);
+	cr_assert_eq(open_from(&bob, &alice, buf, len, &pkt), -FI_EKEYREJECTED);
 	cm_mac_seal(&node.key, &alice.addr, &bob.addr, buf, len);
-	cr_assert_eq(cm_pkt_open(&bob, &alice.addr, buf, len, &pkt), -FI_ENOPROTOOPT);
+	cr_assert_eq(open_from(&bob, &alice, buf, len, &pkt), -FI_ENOPROTOOPT);
 	cr_assert_eq(pkt.nonce, 1);
 }
 
@@ -88,8 +104,8 @@ Test(cm_pkt, nak_texts_are_truncated_and_printable)
 	text[4] = '\x7f';
 	text[299] = '\0';
 	cm_pkt_nak(&pkt, 1, 22, -FI_EACCES, text);
-	len = cm_pkt_seal(&alice, &bob.addr, &pkt, buf);
-	cr_assert_eq(cm_pkt_open(&bob, &alice.addr, buf, len, &back), 0);
+	len = seal_for(&alice, &bob, &pkt, buf);
+	cr_assert_eq(open_from(&bob, &alice, buf, len, &back), 0);
 	cr_assert_eq(strlen(back.nak.text), WIRE_CM_TEXT_MAX);
 	cr_assert(!strncmp(back.nak.text, "a??a?a", 6));
 	cr_assert_eq(back.nak.err, FI_EACCES);

@@ -293,7 +293,7 @@ Test(cm_req, one_icmp_error_does_not_fail_a_request)
 	peer = cm_peer_find(a.cep, &s.addr);
 	cr_assert(peer && peer->req);
 	for (unsigned i = 1; i < CM_REQ_GRACE_TRIES; i++)
-		cm_req_on_unreachable(peer, peer->req->nonce, -FI_ECONNREFUSED);
+		cm_req_on_unreachable(peer, &s.addr, peer->req->nonce, -FI_ECONNREFUSED);
 	cm_node_unlock(node);
 	while (cm_raw_peer_recv(&s, &req, 0)) /* packets from before */
 		;

@@ -112,10 +112,85 @@ Test(cm_peer, chains_stay_short_for_any_addresses)
 	for (size_t i = 0; i < cep.peers.bucket_cnt; i++) {
 		size_t len = 0;
 
-		for (struct cm_peer *p = cep.peers.buckets[i]; p; p = p->hash_next)
+		for (struct cm_peer_node *n = cep.peers.buckets[i]; n; n = n->hash_next)
 			len++;
 		longest = len > longest ? len : longest;
 	}
 	cr_assert(longest < 16, "%zu", longest);
+	cm_peer_table_fini(&cep.peers);
+}
+
+/** Returns a peer with a name of three addresses. */
+static struct cm_peer *named(uint32_t first, uint32_t second, uint32_t third)
+{
+	union cm_addr list[UTIL_NAME_ADDRS] = { nth(first), nth(second), nth(third) };
+	struct cm_peer *peer = cm_peer_get_name(&cep, list, 3);
+
+	cr_assert(peer);
+	peer->req = (struct cm_req *)(void *)&placeholder;
+	return peer;
+}
+
+Test(cm_peer, a_name_is_found_by_each_of_its_addresses_until_it_settles)
+{
+	struct cm_peer *peer = named(1, 2, 3);
+
+	for (uint32_t i = 1; i <= 3; i++) {
+		union cm_addr addr = nth(i);
+
+		cr_expect_eq(cm_peer_find(&cep, &addr), peer, "%u", i);
+	}
+	cr_expect_eq(named(1, 2, 3), peer, "not a second one");
+	cr_expect_eq(cep.peers.peer_cnt, 1);
+	peer->req = NULL;
+	cm_peer_settle(peer);
+	for (uint32_t i = 1; i <= 3; i++) {
+		union cm_addr addr = nth(i);
+
+		cr_expect_null(cm_peer_find(&cep, &addr), "%u", i);
+	}
+	cm_peer_table_fini(&cep.peers);
+}
+
+Test(cm_peer, a_shared_address_belongs_to_the_peer_that_uses_it)
+{
+	struct cm_peer *a = named(1, 9, 3), *b = named(4, 9, 5);
+	union cm_addr shared = nth(9);
+
+	a->via.to = nth(1);
+	b->via.to = shared;
+	cr_expect_eq(cm_peer_find(&cep, &shared), b);
+	a->via.to = shared;
+	b->via.to = nth(4);
+	cr_expect_eq(cm_peer_find(&cep, &shared), a);
+	cm_peer_table_fini(&cep.peers);
+}
+
+Test(cm_peer, a_sender_is_known_by_the_name_that_has_its_address_and_by_nothing_else)
+{
+	struct cm_peer *peer = named(1, 2, 3), *stranger;
+	union cm_addr first = nth(1), second = nth(2), other = nth(8);
+
+	cr_expect_eq(cm_peer_find_sender(&cep, &second, &first), peer);
+	cr_expect_null(cm_peer_find_sender(&cep, &other, &first), "it claims a name");
+	cr_expect_null(cm_peer_find_sender(&cep, &second, &other), "it has only the address");
+	stranger = cm_peer_get(&cep, &other);
+	cr_assert(stranger);
+	stranger->req = (struct cm_req *)(void *)&placeholder;
+	cr_expect_eq(cm_peer_find_sender(&cep, &other, &first), stranger);
+	cm_peer_table_fini(&cep.peers);
+}
+
+Test(cm_peer, a_peer_that_came_from_a_further_address_is_found_by_its_name)
+{
+	union cm_addr list[2] = { nth(1), nth(2) };
+	struct cm_peer *peer = cm_peer_get(&cep, &list[1]);
+
+	cr_assert(peer);
+	peer->conn = (struct cm_conn *)(void *)&placeholder;
+	cr_expect_null(cm_peer_find_name(&cep, list, 2), "it does not state that name");
+	peer->first = list[0];
+	cr_expect_eq(cm_peer_get_name(&cep, list, 2), peer);
+	cr_expect_eq(cm_peer_find(&cep, &list[0]), peer);
 	cm_peer_table_fini(&cep.peers);
 }

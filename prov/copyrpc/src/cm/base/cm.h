@@ -127,14 +127,17 @@ void cm_guard_fork(void);
 void cm_node_halt(struct cm_node *node);
 
 /**
- * Opens a CM endpoint at `addr` (IPv4 or IPv6). Port 0: any. Wildcard or NULL: the best address of
- * this host (util/iface.h). Returns 0, -FI_EADDRINUSE, -FI_EADDRNOTAVAIL,
+ * Opens a CM endpoint at `addr` (IPv4 or IPv6), a name whose further addresses (util/name.h) are
+ * left out if they cannot be bound. Port 0: any. Wildcard or NULL: the best addresses of this host
+ * (util/iface.h). Returns 0, -FI_EADDRINUSE, -FI_EADDRNOTAVAIL,
  * -FI_EMFILE or another error. Up-calls may come before the function returns.
  */
 int cm_ep_open(struct cm_node *node, const struct sockaddr *addr, struct cm_paths paths,
 	       const struct cm_ep_ops *ops, void *ctx, struct cm_ep **cep);
-/** Returns the concrete address that peers use. */
+/** Returns the name that peers use: the concrete addresses (util/name.h). */
 void cm_ep_addr(const struct cm_ep *cep, struct sockaddr_storage *addr);
+/** Returns one of these addresses, alone: `sock` is that of cm_conn_route. */
+void cm_ep_local_addr(const struct cm_ep *cep, uint32_t sock, struct sockaddr_storage *addr);
 uint64_t cm_ep_incarnation(const struct cm_ep *cep);
 /**
  * From now on only the peer of its connection request (msg/cm_msg.h) can connect to the endpoint.
@@ -151,7 +154,8 @@ void cm_ep_count_in(struct cm_ep *cep, struct copyrpc_stats_handshakes *stats);
 void cm_ep_close(struct cm_ep *cep);
 
 /**
- * Requests a connection to `addr`. `was_up`: a process at this address is known to have run, so
+ * Requests a connection to the endpoint with the name `addr`, by whichever of its addresses replies
+ * (conn/cm_route.h). `was_up`: a process at this address is known to have run, so
  * that a closed port means its end and not its late start (cm_req.h). Returns 0, or -FI_EINVAL for
  * the endpoint's own address or another address family. `up` with requested = true or `failed`
  * follows, once per address however many requests were made meanwhile. If the conn is up already,
@@ -161,8 +165,18 @@ int cm_connect(struct cm_ep *cep, const struct sockaddr *addr, bool was_up);
 /** Cancels: neither `up` with requested nor `failed` follows. A conn may still come up. */
 void cm_connect_cancel(struct cm_ep *cep, const struct sockaddr *addr);
 
-/** Valid from prepare on. */
+/**
+ * Valid from prepare on. The name of the peer, as it states it; its only further address is the one
+ * that its packets come from, if that is not the first.
+ */
 void cm_conn_addr(const struct cm_conn *conn, struct sockaddr_storage *addr);
+/**
+ * Writes the address that packets of the peer come from, and returns the number of this endpoint's
+ * address that they go to, below UTIL_NAME_ADDRS.
+ */
+uint32_t cm_conn_route(const struct cm_conn *conn, struct sockaddr_storage *peer);
+/** Returns whether the peer has proved by a job key that its name is its own. Not for orphans. */
+bool cm_conn_is_authentic(const struct cm_conn *conn);
 uint64_t cm_conn_incarnation(const struct cm_conn *conn);
 /** Returns the number of the peer's process, by the kernel's word for its stream, or 0. */
 pid_t cm_conn_pid(const struct cm_conn *conn);

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "util/iface.h"
+#include "util/iface_filter.h"
+#include "util/name.h"
 #include "util/param.h"
 
 static void cm_addr_import_in(const struct sockaddr_in *in, union cm_addr *addr)
@@ -75,6 +77,11 @@ bool cm_addr_is_equal(const union cm_addr *a, const union cm_addr *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
+bool cm_addr_is_near(const union cm_addr *a, const union cm_addr *b, unsigned prefix_len)
+{
+	return util_iface_filter_is_in(&a->sa, &b->sa, prefix_len);
+}
+
 bool cm_addr_is_wildcard(const union cm_addr *addr)
 {
 	if (addr->sa.sa_family == AF_INET6)
@@ -97,6 +104,33 @@ bool cm_addr_is_peer(const union cm_addr *addr)
 		return !IN6_IS_ADDR_MULTICAST(&addr->in6.sin6_addr);
 	return !IN_MULTICAST(ntohl(addr->in.sin_addr.s_addr)) &&
 	       addr->in.sin_addr.s_addr != htonl(INADDR_BROADCAST);
+}
+
+unsigned cm_addr_import_name(const struct sockaddr *name, union cm_addr *list)
+{
+	struct in_addr others[UTIL_NAME_OTHERS];
+	unsigned cnt;
+
+	if (cm_addr_import(name, &list[0]))
+		return 0;
+	cnt = util_name_others(name, others);
+	for (unsigned i = 0; i < cnt; i++) {
+		list[1 + i] = list[0];
+		list[1 + i].in.sin_addr = others[i];
+	}
+	return 1 + cnt;
+}
+
+void cm_addr_export_name(const union cm_addr *list, unsigned cnt, struct sockaddr_storage *name)
+{
+	struct in_addr others[UTIL_NAME_OTHERS];
+
+	cm_addr_export(&list[0], name);
+	if (list[0].sa.sa_family != AF_INET)
+		return;
+	for (unsigned i = 1; i < cnt && i < UTIL_NAME_ADDRS; i++)
+		others[i - 1] = list[i].in.sin_addr;
+	util_name_set_others((struct sockaddr_in *)name, others, cnt - 1);
 }
 
 const char *cm_addr_print(const union cm_addr *addr, char text[CM_ADDR_TEXT_MAX])

@@ -24,6 +24,12 @@ union cm_addr {
 	struct sockaddr_in6 in6;
 };
 
+/** Way to a peer: one of its addresses, and the socket of this endpoint that packets leave from. */
+struct cm_route {
+	union cm_addr to;
+	uint32_t sock; /* index in cm_ep.socks */
+};
+
 /** Converts `sa` to canonical form. Returns 0, or -FI_EINVAL if it is neither IPv4 nor IPv6. */
 int cm_addr_import(const struct sockaddr *sa, union cm_addr *addr);
 void cm_addr_export(const union cm_addr *addr, struct sockaddr_storage *ss);
@@ -32,6 +38,8 @@ socklen_t cm_addr_len(const union cm_addr *addr);
 uint16_t cm_addr_port(const union cm_addr *addr);
 void cm_addr_set_port(union cm_addr *addr, uint16_t port);
 bool cm_addr_is_equal(const union cm_addr *a, const union cm_addr *b);
+/** Returns whether the first `prefix_len` bits of the hosts are equal. */
+bool cm_addr_is_near(const union cm_addr *a, const union cm_addr *b, unsigned prefix_len);
 bool cm_addr_is_wildcard(const union cm_addr *addr);
 bool cm_addr_is_loopback(const union cm_addr *addr);
 
@@ -40,6 +48,14 @@ bool cm_addr_is_loopback(const union cm_addr *addr);
  * broadcast.
  */
 bool cm_addr_is_peer(const union cm_addr *addr);
+
+/**
+ * Writes the addresses of an endpoint's name (util/name.h) to `list`, of UTIL_NAME_ADDRS, the first
+ * one first. Returns their number, or 0 if the family is neither IPv4 nor IPv6.
+ */
+unsigned cm_addr_import_name(const struct sockaddr *name, union cm_addr *list);
+/** Writes a name with the addresses of `list`. */
+void cm_addr_export_name(const union cm_addr *list, unsigned cnt, struct sockaddr_storage *name);
 
 /** Writes the usual notation for log lines. Returns `text`. */
 const char *cm_addr_print(const union cm_addr *addr, char text[CM_ADDR_TEXT_MAX]);

@@ -36,14 +36,15 @@ struct cm_incoming {
 /** Valid HELLO, and the stream it arrived on. */
 struct cm_hello {
 	int fd; /* -1: arrived as a datagram */
-	union cm_addr addr;
+	struct cm_route via;
+	union cm_addr first; /* of the name that the sender states; usually via.to */
 	struct wire_cm_pkt pkt;
 	const struct cm_fd_msg *msg;
 };
 
 static void cm_hello_reply(struct cm_ep *cep, const struct cm_hello *hello, struct wire_cm_pkt *pkt)
 {
-	cm_pkt_send(cep, hello->fd, &hello->addr, pkt, NULL);
+	cm_pkt_send(cep, hello->fd, &hello->via, pkt, NULL);
 	if (hello->fd >= 0)
 		close(hello->fd);
 }
@@ -100,8 +101,8 @@ static void cm_hello_open_conn(struct cm_ep *cep, struct cm_peer *peer,
 {
 	struct cm_conn *conn;
 	struct cm_params params = { .path = hello->pkt.hello.params.path };
-	int ret =
-		cm_conn_open(peer, hello->fd, hello->pkt.nonce, hello->pkt.src_inc, &conn, &params);
+	int ret = cm_conn_open(peer, hello->fd, &hello->via, hello->pkt.nonce, hello->pkt.src_inc,
+			       &conn, &params);
 
 	if (ret) {
 		cm_hello_refuse(cep, hello, ret, "the peer could not prepare its end");
@@ -135,7 +136,7 @@ static bool cm_hello_local_wins(const struct cm_ep *cep, uint64_t their_inc,
 /* Ends a conn with the sender that the HELLO replaces. Returns false if the conn stays. */
 static bool cm_hello_replace_conn(struct cm_ep *cep, const struct cm_hello *hello)
 {
-	struct cm_peer *peer = cm_peer_find(cep, &hello->addr);
+	struct cm_peer *peer = cm_peer_find_sender(cep, &hello->via.to, &hello->first);
 	struct cm_conn *conn = peer ? peer->conn : NULL;
 
 	/* Packets queued on the peer's earlier stream come first. */
@@ -151,7 +152,7 @@ static bool cm_hello_replace_conn(struct cm_ep *cep, const struct cm_hello *hell
 	if (conn->is_dgram && conn->state == CM_CONN_UP)
 		cm_dgram_suspect(conn);
 	if (conn->state != CM_CONN_HELLO_SENT ||
-	    cm_hello_local_wins(cep, hello->pkt.src_inc, &hello->addr))
+	    cm_hello_local_wins(cep, hello->pkt.src_inc, &hello->first))
 		return false;
 	cm_attempt_yield(conn);
 	return true;
@@ -165,7 +166,7 @@ static bool cm_hello_replace_conn(struct cm_ep *cep, const struct cm_hello *hell
  */
 static bool cm_hello_is_doubtful(struct cm_ep *cep, const struct cm_hello *hello)
 {
-	struct cm_peer *peer = cm_peer_find(cep, &hello->addr);
+	struct cm_peer *peer = cm_peer_find_sender(cep, &hello->via.to, &hello->first);
 	struct cm_conn *conn = peer ? peer->conn : NULL;
 
 	if (!conn || !conn->is_dgram || conn->state != CM_CONN_UP ||
@@ -173,6 +174,20 @@ static bool cm_hello_is_doubtful(struct cm_ep *cep, const struct cm_hello *hello
 		return false;
 	cm_dgram_suspect(conn);
 	return true;
+}
+
+static struct cm_peer *cm_hello_get_peer(struct cm_ep *cep, const struct cm_hello *hello)
+{
+	struct cm_peer *peer = cm_peer_find_sender(cep, &hello->via.to, &hello->first);
+
+	if (!peer)
+		peer = cm_peer_get(cep, &hello->via.to);
+	if (!peer)
+		return NULL;
+	if (cm_addr_is_equal(&peer->addr, &hello->via.to))
+		peer->first = hello->first;
+	peer->via = hello->via;
+	return peer;
 }
 
 static void cm_hello_admit(struct cm_ep *cep, const struct cm_hello *hello)
@@ -187,7 +202,7 @@ static void cm_hello_admit(struct cm_ep *cep, const struct cm_hello *hello)
 		cm_hello_cross(cep, hello);
 		return;
 	}
-	peer = cm_peer_get(cep, &hello->addr);
+	peer = cm_hello_get_peer(cep, hello);
 	if (!peer) {
 		cm_hello_refuse(cep, hello, -FI_ENOMEM, "the peer is out of memory");
 		return;
@@ -204,9 +219,10 @@ static bool cm_hello_read(struct cm_ep *cep, struct cm_hello *hello)
 
 	if (cm_pkt_open(cep, NULL, msg->buf, msg->len, pkt))
 		return false;
-	cm_addr_from_wire(&pkt->hello.addr, &hello->addr);
+	cm_addr_from_wire(&pkt->hello.addr, &hello->first);
+	hello->via.to = hello->first;
 	if (pkt->dst_inc == cep->inc && pkt->src_inc != cep->inc &&
-	    hello->addr.sa.sa_family == cep->addr.sa.sa_family && cm_addr_is_peer(&hello->addr))
+	    hello->first.sa.sa_family == cep->addr.sa.sa_family && cm_addr_is_peer(&hello->first))
 		return true;
 	cep->stats->rx_stale++;
 	return false;
@@ -227,7 +243,7 @@ static void cm_hello_refuse_unproven(struct cm_ep *cep, const struct cm_hello *h
 	UTIL_INFO(EP_CTRL,
 		  "refused %s: it is on this host, but did not prove its user by the local socket; "
 		  "between containers set FI_COPYRPC_JOB_KEY\n",
-		  cm_addr_print(&hello->addr, text));
+		  cm_addr_print(&hello->via.to, text));
 	cm_hello_refuse(cep, hello, -FI_EACCES,
 			"same host, but no local socket proves the user; between containers set "
 			"FI_COPYRPC_JOB_KEY");
@@ -236,7 +252,7 @@ static void cm_hello_refuse_unproven(struct cm_ep *cep, const struct cm_hello *h
 /** Returns whether earlier conns on this path never received anything, and another path exists. */
 static bool cm_hello_path_failed(struct cm_ep *cep, const struct cm_hello *hello)
 {
-	const struct cm_peer *peer = cm_peer_find(cep, &hello->addr);
+	const struct cm_peer *peer = cm_peer_find_sender(cep, &hello->via.to, &hello->first);
 
 	return peer && !(hello->pkt.hello.params.path &
 			 cm_peer_usable_paths(peer, hello->pkt.src_inc, cep->paths.all));
@@ -245,7 +261,7 @@ static bool cm_hello_path_failed(struct cm_ep *cep, const struct cm_hello *hello
 /** Returns whether this is a late copy of a HELLO whose connection has ended. */
 static bool cm_hello_has_ended(const struct cm_ep *cep, const struct cm_hello *hello)
 {
-	return cm_ended_has(cep, &hello->addr, hello->pkt.src_inc, hello->pkt.nonce,
+	return cm_ended_has(cep, &hello->via.to, hello->pkt.src_inc, hello->pkt.nonce,
 			    util_clock_ns());
 }
 
@@ -254,7 +270,7 @@ static bool cm_hello_exceeds_unused(struct cm_ep *cep, const struct cm_hello *he
 {
 	return hello->fd < 0 &&
 	       hello->pkt.hello.params.path & (WIRE_CM_PATH_UD | WIRE_CM_PATH_UDP) &&
-	       !cm_unused_has_room(cep, &hello->addr, util_clock_ns());
+	       !cm_unused_has_room(cep, &hello->via.to, util_clock_ns());
 }
 
 static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
@@ -262,7 +278,7 @@ static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 	const struct wire_cm_pkt *pkt = &hello->pkt;
 	int ret = cm_params_check_fds(&pkt->hello.params, hello->msg);
 
-	if (!cm_cookie_check(&cep->jar, &hello->addr, pkt->src_inc, pkt->nonce, util_clock_ns(),
+	if (!cm_cookie_check(&cep->jar, &hello->via.to, pkt->src_inc, pkt->nonce, util_clock_ns(),
 			     pkt->hello.cookie)) {
 		cep->stats->rx_bad_cookie++;
 		cm_hello_refuse(cep, hello, -FI_EAGAIN, "the cookie has expired");
@@ -278,13 +294,13 @@ static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 	} else if (ret || pkt->features & ~CM_FEATURES || cm_hello_is_misrouted(hello)) {
 		cep->stats->rx_malformed++;
 		cm_hello_refuse(cep, hello, -FI_EINVAL, "the HELLO is inconsistent");
-	} else if (hello->fd < 0 && cm_ep_needs_proof(cep, &hello->addr)) {
+	} else if (hello->fd < 0 && cm_ep_needs_proof(cep, &hello->via.to)) {
 		cm_hello_refuse_unproven(cep, hello);
 	} else if (cm_hello_exceeds_unused(cep, hello)) {
 		cep->stats->unused_refused++;
 		cm_hello_refuse(cep, hello, -FI_EAGAIN,
 				"too many connections of this host wait for their first message");
-	} else if (hello->fd < 0 && !cm_pending_make_room(cep, &hello->addr, util_clock_ns())) {
+	} else if (hello->fd < 0 && !cm_pending_make_room(cep, &hello->via.to, util_clock_ns())) {
 		cm_hello_refuse(cep, hello, -FI_EAGAIN,
 				"too many connections are pending at the peer");
 	} else {
@@ -292,13 +308,27 @@ static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 	}
 }
 
-void cm_accept_on_hello(struct cm_ep *cep, const union cm_addr *from, const struct wire_cm_pkt *pkt)
+/* Returns whether the sender states a name, and it is none that a peer can have. */
+static bool cm_hello_read_name(const struct cm_ep *cep, struct cm_hello *hello)
+{
+	hello->first = hello->via.to;
+	if (!(hello->pkt.features & WIRE_CM_FEATURE_NAME))
+		return false;
+	cm_addr_from_wire(&hello->pkt.hello.addr, &hello->first);
+	return hello->first.sa.sa_family != cep->addr.sa.sa_family ||
+	       !cm_addr_is_peer(&hello->first) || cm_addr_is_equal(&hello->first, &cep->addr);
+}
+
+void cm_accept_on_hello(struct cm_ep *cep, const struct cm_route *via,
+			const struct wire_cm_pkt *pkt)
 {
 	static const struct cm_fd_msg no_fds;
-	struct cm_hello hello = { .fd = -1, .addr = *from, .pkt = *pkt, .msg = &no_fds };
+	struct cm_hello hello = { .fd = -1, .via = *via, .pkt = *pkt, .msg = &no_fds };
 
 	if (pkt->src_inc == cep->inc)
 		cep->stats->rx_stale++; /* own packet, reflected */
+	else if (cm_hello_read_name(cep, &hello))
+		cep->stats->rx_malformed++;
 	else if (pkt->dst_inc != cep->inc)
 		cm_hello_disown(cep, &hello);
 	else

@@ -32,7 +32,7 @@ void cm_accept_on_ready(struct cm_src *src, uint32_t events);
 void cm_accept_on_pause_over(struct cm_timer *timer);
 
 /** Handles a HELLO datagram that belongs to no existing conn. */
-void cm_accept_on_hello(struct cm_ep *cep, const union cm_addr *from,
+void cm_accept_on_hello(struct cm_ep *cep, const struct cm_route *via,
 			const struct wire_cm_pkt *pkt);
 
 /** Handles a packet for a conn in state WELCOME_SENT. */

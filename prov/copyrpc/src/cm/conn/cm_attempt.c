@@ -23,7 +23,7 @@
  */
 static bool cm_attempt_without_stream(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
-	if (cm_ep_needs_proof(peer->cep, &peer->addr) ||
+	if (cm_ep_needs_proof(peer->cep, &peer->via.to) ||
 	    !cm_req_avoid(peer, WIRE_CM_PATH_SHM, -FI_EHOSTUNREACH))
 		return false;
 	cm_dgram_start(peer, ack, cm_req_path(peer));
@@ -38,7 +38,7 @@ static void cm_attempt_name_unreachable(struct cm_peer *peer, const struct wire_
 {
 	struct cm_req *req = peer->req;
 
-	if (req->unreachable_inc != ack->src_inc && cm_ep_is_local(peer->cep, &peer->addr)) {
+	if (req->unreachable_inc != ack->src_inc && cm_ep_is_local(peer->cep, &peer->via.to)) {
 		req->unreachable_inc = ack->src_inc;
 		cm_req_retry(peer, -FI_EHOSTUNREACH, "the peer replies, but is not on this host");
 	} else if (cm_attempt_without_stream(peer, ack)) {
@@ -139,9 +139,13 @@ void cm_attempt_send_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
 	struct cm_peer *peer = conn->peer;
 	int ret;
 
+	/* On a stream the address is the one that the cookie is for. */
+	if (!conn->is_dgram || !conn->via.sock)
+		pkt.features &= ~WIRE_CM_FEATURE_NAME;
 	conn->features = pkt.features;
 	memcpy(pkt.hello.cookie, ack->ack.cookie, WIRE_CM_COOKIE_LEN);
-	cm_addr_to_wire(&conn->cep->addr, &pkt.hello.addr);
+	cm_addr_to_wire(cm_ep_sock_addr(conn->cep, conn->is_dgram ? 0 : conn->via.sock),
+			&pkt.hello.addr);
 	ret = cm_conn_send_params(conn, &pkt, params, CM_CONN_HELLO_SENT, peer->req->deadline_ns);
 	if (!ret)
 		return;
@@ -179,7 +183,7 @@ static void cm_attempt_start_stream(struct cm_peer *peer, const struct wire_cm_p
 	if (fd < 0)
 		return;
 	peer->req->unreachable_inc = 0;
-	ret = cm_conn_open(peer, fd, ack->nonce, ack->src_inc, &conn, &params);
+	ret = cm_conn_open(peer, fd, &peer->via, ack->nonce, ack->src_inc, &conn, &params);
 	if (ret) {
 		close(fd);
 		cm_attempt_failed_locally(peer, params.path, ret,
@@ -202,7 +206,7 @@ void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 		peer->req->avoided = 0; /* the peer's paths have changed */
 	path = cm_req_path(peer);
 	cm_req_await_conn(peer);
-	if (path == WIRE_CM_PATH_SHM || cm_ep_needs_proof(peer->cep, &peer->addr))
+	if (path == WIRE_CM_PATH_SHM || cm_ep_needs_proof(peer->cep, &peer->via.to))
 		cm_attempt_start_stream(peer, ack, path);
 	else
 		cm_dgram_start(peer, ack, path);

@@ -51,8 +51,8 @@ static void cm_conn_set_state(struct cm_conn *conn, enum cm_conn_state state)
 	    (conn->state == CM_CONN_NEW || conn->state == CM_CONN_WELCOME_SENT))
 		cm_pending_expire(conn);
 	if (conn->accepted_ns && state == CM_CONN_DOWN)
-		cm_ended_add(conn->cep, &conn->addr, conn->peer_inc, conn->nonce, conn->accepted_ns,
-			     util_clock_ns());
+		cm_ended_add(conn->cep, &conn->via.to, conn->peer_inc, conn->nonce,
+			     conn->accepted_ns, util_clock_ns());
 	if (conn->is_dgram && state == CM_CONN_UP) {
 		conn->cep->watched_cnt++;
 		cm_unused_add(conn);
@@ -75,8 +75,8 @@ static void cm_conn_on_deadline(struct cm_timer *timer)
 		    "the peer replied, but did not finish the handshake in time");
 }
 
-static struct cm_conn *cm_conn_alloc(struct cm_peer *peer, bool is_dgram, uint64_t nonce,
-				     uint64_t peer_inc)
+static struct cm_conn *cm_conn_alloc(struct cm_peer *peer, bool is_dgram,
+				     const struct cm_route *via, uint64_t nonce, uint64_t peer_inc)
 {
 	struct cm_conn *conn = calloc(1, sizeof(*conn));
 
@@ -91,22 +91,23 @@ static struct cm_conn *cm_conn_alloc(struct cm_peer *peer, bool is_dgram, uint64
 	conn->peer = peer;
 	conn->nonce = nonce;
 	conn->peer_inc = peer_inc;
-	conn->addr = peer->addr;
+	conn->addr = peer->first;
+	conn->via = *via;
 	return conn;
 }
 
-int cm_conn_open(struct cm_peer *peer, int fd, uint64_t nonce, uint64_t peer_inc,
-		 struct cm_conn **out, struct cm_params *params)
+int cm_conn_open(struct cm_peer *peer, int fd, const struct cm_route *via, uint64_t nonce,
+		 uint64_t peer_inc, struct cm_conn **out, struct cm_params *params)
 {
 	struct cm_ep *cep = peer->cep;
-	struct cm_conn *conn = cm_conn_alloc(peer, fd < 0, nonce, peer_inc);
+	struct cm_conn *conn = cm_conn_alloc(peer, fd < 0, via, nonce, peer_inc);
 	int ret = 0;
 
 	if (!conn)
 		return -FI_ENOMEM;
 	conn->path = params->path;
 	conn->pid = fd < 0 ? 0 : cm_fd_peer_pid(fd);
-	if (!cm_ep_admits(cep, &peer->addr, peer_inc))
+	if (!cm_ep_admits(cep, &conn->addr, peer_inc))
 		ret = -FI_EACCES;
 	if (!ret && fd >= 0)
 		ret = cm_src_open(cep->node, &conn->src, fd);
@@ -132,7 +133,7 @@ static int cm_conn_send_dgram(struct cm_conn *conn, struct wire_cm_pkt *pkt,
 			      enum cm_conn_state state, uint64_t deadline_ns)
 {
 	uint8_t buf[WIRE_CM_MAX];
-	size_t len = cm_pkt_seal(conn->cep, &conn->addr, pkt, buf);
+	size_t len = cm_pkt_seal(conn->cep, &conn->via, pkt, buf);
 	int ret = cm_dgram_send(conn, buf, len, deadline_ns);
 
 	if (!ret)
@@ -158,7 +159,7 @@ int cm_conn_send_params(struct cm_conn *conn, struct wire_cm_pkt *pkt,
 	pkt->dst_inc = conn->peer_inc;
 	if (conn->is_dgram)
 		return cm_conn_send_dgram(conn, pkt, state, deadline_ns);
-	ret = cm_pkt_send(conn->cep, conn->src.fd, &conn->addr, pkt, params);
+	ret = cm_pkt_send(conn->cep, conn->src.fd, &conn->via, pkt, params);
 	if (ret)
 		return ret;
 	cm_conn_set_state(conn, state);
@@ -183,7 +184,7 @@ int cm_conn_send(struct cm_conn *conn, enum wire_cm_type type)
 {
 	struct wire_cm_pkt pkt = { .type = type, .nonce = conn->nonce, .dst_inc = conn->peer_inc };
 
-	return cm_pkt_send(conn->cep, conn->src.fd, &conn->addr, &pkt, NULL);
+	return cm_pkt_send(conn->cep, conn->src.fd, &conn->via, &pkt, NULL);
 }
 
 void cm_conn_refuse(struct cm_conn *conn, int err, const char *text)
@@ -192,7 +193,7 @@ void cm_conn_refuse(struct cm_conn *conn, int err, const char *text)
 
 	cm_pkt_nak(&pkt, conn->nonce, conn->peer_inc, err, text);
 	conn->cep->stats->tx_naks++;
-	cm_pkt_send(conn->cep, conn->src.fd, &conn->addr, &pkt, NULL);
+	cm_pkt_send(conn->cep, conn->src.fd, &conn->via, &pkt, NULL);
 }
 
 void cm_conn_up(struct cm_conn *conn)
@@ -272,7 +273,7 @@ static void cm_conn_on_msg(struct cm_conn *conn, const struct cm_fd_msg *msg)
 	struct cm_ep *cep = conn->cep;
 	struct wire_cm_pkt pkt;
 
-	if (cm_pkt_open(cep, &conn->addr, msg->buf, msg->len, &pkt))
+	if (cm_pkt_open(cep, &conn->via, msg->buf, msg->len, &pkt))
 		return;
 	if (pkt.nonce != conn->nonce || pkt.src_inc != conn->peer_inc || pkt.dst_inc != cep->inc) {
 		cep->stats->rx_stale++;
@@ -322,7 +323,20 @@ void cm_conn_orphan(struct cm_conn *conn)
 
 void cm_conn_addr(const struct cm_conn *conn, struct sockaddr_storage *addr)
 {
-	cm_addr_export(&conn->addr, addr);
+	union cm_addr list[2] = { conn->addr, conn->via.to };
+
+	cm_addr_export_name(list, cm_addr_is_equal(&list[0], &list[1]) ? 1 : 2, addr);
+}
+
+uint32_t cm_conn_route(const struct cm_conn *conn, struct sockaddr_storage *peer)
+{
+	cm_addr_export(&conn->via.to, peer);
+	return conn->via.sock;
+}
+
+bool cm_conn_is_authentic(const struct cm_conn *conn)
+{
+	return conn->cep->node->key.is_set;
 }
 
 uint64_t cm_conn_incarnation(const struct cm_conn *conn)

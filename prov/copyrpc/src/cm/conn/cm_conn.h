@@ -8,7 +8,8 @@
  *
  * A prepared conn belongs to the engine until cm_conn_put and remains as DOWN, linked only in
  * cm_ep.conns. A failed prepare frees the conn at once. Protected by the node's mutex, except
- * addr, pid and peer_inc, which are constant, and identity, which is constant once the conn is UP.
+ * addr, via, pid and peer_inc, which are constant, and identity, which is constant once the conn is
+ * UP.
  */
 #ifndef CM_CONN_CM_CONN_H
 #define CM_CONN_CM_CONN_H
@@ -48,7 +49,8 @@ struct cm_conn {
 	uint32_t path; /* WIRE_CM_PATH_* */
 	uint64_t nonce;
 	uint64_t peer_inc;
-	union cm_addr addr;
+	union cm_addr addr;    /* the first one of the peer's name */
+	struct cm_route via;   /* where its packets come from */
 	struct cm_timer timer; /* deadline of the handshake, or timer of cm_dgram */
 	uint64_t features;     /* in use with the peer */
 	bool has_identity;     /* `identity` is set, before UP */
@@ -77,11 +79,12 @@ struct cm_conn {
 extern const struct cm_states cm_conn_states;
 
 /**
- * Opens a conn of `peer` on the stream `fd` (-1: no stream) and has the engine prepare params for
- * params->path. Returns 0 or -FI_E*; on error fd stays with the calling function.
+ * Opens a conn of `peer` by `via` and on the stream `fd` (-1: no stream), and has the engine
+ * prepare params for params->path. Returns 0 or -FI_E*; on error fd stays with the calling
+ * function.
  */
-int cm_conn_open(struct cm_peer *peer, int fd, uint64_t nonce, uint64_t peer_inc,
-		 struct cm_conn **conn, struct cm_params *params);
+int cm_conn_open(struct cm_peer *peer, int fd, const struct cm_route *via, uint64_t nonce,
+		 uint64_t peer_inc, struct cm_conn **conn, struct cm_params *params);
 /** Sends the packet that moves a NEW conn to `state`, and sets the deadline. */
 int cm_conn_send_params(struct cm_conn *conn, struct wire_cm_pkt *pkt,
 			const struct cm_params *params, enum cm_conn_state state,

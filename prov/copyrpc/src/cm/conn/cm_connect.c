@@ -22,25 +22,25 @@ static int cm_connect_check(const struct cm_ep *cep, const union cm_addr *to)
 	return -FI_EINVAL;
 }
 
-int cm_connect_locked(struct cm_ep *cep, const union cm_addr *to, bool was_up)
+int cm_connect_locked(struct cm_ep *cep, const union cm_addr *list, unsigned cnt, bool was_up)
 {
-	int ret = cm_connect_check(cep, to);
+	int ret = cm_connect_check(cep, &list[0]);
 	struct cm_peer *peer;
 
 	if (ret)
 		return ret;
-	peer = cm_peer_get(cep, to);
+	peer = cm_peer_get_name(cep, list, cnt);
 	if (!peer)
 		return -FI_ENOMEM;
 	if (!peer->req)
-		ret = cm_req_open(peer, was_up);
+		ret = cm_req_open(peer, &list[0], was_up);
 	cm_peer_settle(peer);
 	return ret;
 }
 
-void cm_connect_cancel_locked(struct cm_ep *cep, const union cm_addr *to)
+void cm_connect_cancel_locked(struct cm_ep *cep, const union cm_addr *list, unsigned cnt)
 {
-	struct cm_peer *peer = cm_peer_find(cep, to);
+	struct cm_peer *peer = cm_peer_find_name(cep, list, cnt);
 
 	if (!peer)
 		return;
@@ -50,24 +50,26 @@ void cm_connect_cancel_locked(struct cm_ep *cep, const union cm_addr *to)
 
 int cm_connect(struct cm_ep *cep, const struct sockaddr *addr, bool was_up)
 {
-	union cm_addr to;
-	int ret = cm_addr_import(addr, &to);
+	union cm_addr list[UTIL_NAME_ADDRS];
+	unsigned cnt = cm_addr_import_name(addr, list);
+	int ret;
 
-	if (ret)
-		return ret;
+	if (!cnt)
+		return -FI_EINVAL;
 	cm_node_lock(cep->node);
-	ret = cm_connect_locked(cep, &to, was_up);
+	ret = cm_connect_locked(cep, list, cnt, was_up);
 	cm_node_unlock(cep->node);
 	return ret;
 }
 
 void cm_connect_cancel(struct cm_ep *cep, const struct sockaddr *addr)
 {
-	union cm_addr to;
+	union cm_addr list[UTIL_NAME_ADDRS];
+	unsigned cnt = cm_addr_import_name(addr, list);
 
-	if (cm_addr_import(addr, &to))
+	if (!cnt)
 		return;
 	cm_node_lock(cep->node);
-	cm_connect_cancel_locked(cep, &to);
+	cm_connect_cancel_locked(cep, list, cnt);
 	cm_node_unlock(cep->node);
 }

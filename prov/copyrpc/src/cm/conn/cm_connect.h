@@ -13,7 +13,8 @@
 
 struct cm_ep;
 
-int cm_connect_locked(struct cm_ep *cep, const union cm_addr *to, bool was_up);
-void cm_connect_cancel_locked(struct cm_ep *cep, const union cm_addr *to);
+/** `list`: the addresses of the peer's name. */
+int cm_connect_locked(struct cm_ep *cep, const union cm_addr *list, unsigned cnt, bool was_up);
+void cm_connect_cancel_locked(struct cm_ep *cep, const union cm_addr *list, unsigned cnt);
 
 #endif

@@ -44,7 +44,7 @@ int cm_dgram_send(struct cm_conn *conn, const uint8_t *buf, size_t len, uint64_t
 	conn->try_cnt = 0;
 	conn->deadline_ns = deadline_ns;
 	cm_dgram_arm_repeat(conn);
-	return cm_udp_send_bytes(conn->cep, buf, len, &conn->addr);
+	return cm_udp_send_bytes(conn->cep, buf, len, &conn->via);
 }
 
 void cm_dgram_stop_resend(struct cm_conn *conn)
@@ -57,7 +57,7 @@ static void cm_dgram_repeat(struct cm_conn *conn)
 {
 	conn->try_cnt++;
 	cm_dgram_arm_repeat(conn);
-	cm_udp_send_bytes(conn->cep, conn->resend, conn->resend_len, &conn->addr);
+	cm_udp_send_bytes(conn->cep, conn->resend, conn->resend_len, &conn->via);
 }
 
 uint64_t cm_dgram_ping_ns(uint64_t timeout_ns, uint32_t peer_cnt)
@@ -208,7 +208,7 @@ void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_
 {
 	struct cm_conn *conn;
 	struct cm_params params = { .path = path };
-	int ret = cm_conn_open(peer, -1, ack->nonce, ack->src_inc, &conn, &params);
+	int ret = cm_conn_open(peer, -1, &peer->via, ack->nonce, ack->src_inc, &conn, &params);
 
 	if (ret) {
 		cm_attempt_failed_locally(peer, path, ret, "preparing the connection failed");
@@ -219,7 +219,7 @@ void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_
 }
 
 /** Replies BYE to a packet of an unknown connection; never to BYE itself. */
-static void cm_dgram_reply_unknown(struct cm_ep *cep, const union cm_addr *from,
+static void cm_dgram_reply_unknown(struct cm_ep *cep, const struct cm_route *via,
 				   const struct wire_cm_pkt *pkt)
 {
 	struct wire_cm_pkt bye = { .type = WIRE_CM_BYE,
@@ -228,7 +228,7 @@ static void cm_dgram_reply_unknown(struct cm_ep *cep, const union cm_addr *from,
 
 	cep->stats->rx_stale++;
 	if (pkt->type == WIRE_CM_WELCOME || pkt->type == WIRE_CM_READY || pkt->type == WIRE_CM_PING)
-		cm_udp_send(cep, &bye, from);
+		cm_udp_send(cep, &bye, via);
 }
 
 static void cm_dgram_on_hello_sent(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
@@ -287,12 +287,12 @@ static void cm_dgram_on_hello_again(struct cm_conn *conn)
 {
 	conn->cep->stats->rx_stale++;
 	if (conn->state == CM_CONN_WELCOME_SENT)
-		cm_udp_send_bytes(conn->cep, conn->resend, conn->resend_len, &conn->addr);
+		cm_udp_send_bytes(conn->cep, conn->resend, conn->resend_len, &conn->via);
 }
 
-bool cm_dgram_on_pkt(struct cm_ep *cep, const union cm_addr *from, const struct wire_cm_pkt *pkt)
+bool cm_dgram_on_pkt(struct cm_ep *cep, const struct cm_route *via, const struct wire_cm_pkt *pkt)
 {
-	struct cm_peer *peer = cm_peer_find(cep, from);
+	struct cm_peer *peer = cm_peer_find(cep, &via->to);
 	struct cm_conn *conn = peer ? peer->conn : NULL;
 
 	if (!conn || !conn->is_dgram || conn->nonce != pkt->nonce)
@@ -307,9 +307,9 @@ bool cm_dgram_on_pkt(struct cm_ep *cep, const union cm_addr *from, const struct 
 	} else if (conn && pkt->dst_inc == cep->inc && pkt->type == WIRE_CM_BYE) {
 		cm_conn_end(conn, -FI_ECONNABORTED, "the peer was restarted");
 	} else if (pkt->type == WIRE_CM_HELLO) {
-		cm_accept_on_hello(cep, from, pkt);
+		cm_accept_on_hello(cep, via, pkt);
 	} else {
-		cm_dgram_reply_unknown(cep, from, pkt);
+		cm_dgram_reply_unknown(cep, via, pkt);
 	}
 	return true;
 }

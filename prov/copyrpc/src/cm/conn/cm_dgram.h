@@ -31,7 +31,7 @@ void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_
 /**
  * Handles a packet other than REQ, ACK and a NAK to a REQ. Returns false if it is none of those.
  */
-bool cm_dgram_on_pkt(struct cm_ep *cep, const union cm_addr *from, const struct wire_cm_pkt *pkt);
+bool cm_dgram_on_pkt(struct cm_ep *cep, const struct cm_route *via, const struct wire_cm_pkt *pkt);
 
 /** Returns the silence of each of `peer_cnt` peers after which a PING is sent. Pure. */
 uint64_t cm_dgram_ping_ns(uint64_t timeout_ns, uint32_t peer_cnt);

@@ -28,7 +28,7 @@ void cm_pending_add(struct cm_conn *conn, uint64_t now_ns)
 	struct cm_ep *cep = conn->cep;
 
 	conn->pending_ns = now_ns;
-	conn->pending_host = cm_pending_host(cep, &conn->addr);
+	conn->pending_host = cm_pending_host(cep, &conn->via.to);
 	util_list_push_back(&cep->pending, &conn->pending_link);
 	cep->pending_cnt++;
 }

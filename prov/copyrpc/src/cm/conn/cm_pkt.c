@@ -14,14 +14,14 @@ static_assert(CM_ENGINE_MAX == WIRE_CM_ENGINE_MAX, "connection parameters fit a 
 static_assert(DEV_DESC_MAX == WIRE_CM_DEV_MAX, "connection parameters fit a packet");
 static_assert(DEV_DESC_FDS == WIRE_CM_FDS_MAX, "connection parameters fit a packet");
 
-size_t cm_pkt_seal(struct cm_ep *cep, const union cm_addr *to, struct wire_cm_pkt *pkt,
+size_t cm_pkt_seal(struct cm_ep *cep, const struct cm_route *via, struct wire_cm_pkt *pkt,
 		   uint8_t *buf)
 {
 	size_t len;
 
 	pkt->src_inc = cep->inc;
 	len = wire_cm_encode(pkt, buf);
-	cm_mac_seal(&cep->node->key, &cep->addr, to, buf, len);
+	cm_mac_seal(&cep->node->key, cm_ep_sock_addr(cep, via->sock), &via->to, buf, len);
 	return len;
 }
 
@@ -42,23 +42,23 @@ static void cm_pkt_warn_key(struct cm_ep *cep, const union cm_addr *from)
 					  "its packets are altered on their way");
 }
 
-int cm_pkt_open(struct cm_ep *cep, const union cm_addr *from, const uint8_t *buf, size_t len,
+int cm_pkt_open(struct cm_ep *cep, const struct cm_route *via, const uint8_t *buf, size_t len,
 		struct wire_cm_pkt *pkt)
 {
 	int ret = wire_cm_decode(buf, len, pkt);
-	union cm_addr said;
+	struct cm_route said = { .sock = 0 };
 
 	cep->stats->rx_pkts++;
-	if (!from && !ret && pkt->type == WIRE_CM_HELLO) {
-		cm_addr_from_wire(&pkt->hello.addr, &said);
-		from = &said;
+	if (!via && !ret && pkt->type == WIRE_CM_HELLO) {
+		cm_addr_from_wire(&pkt->hello.addr, &said.to);
+		via = &said;
 	}
-	if (!from || (ret && ret != -FI_ENOPROTOOPT)) {
+	if (!via || (ret && ret != -FI_ENOPROTOOPT)) {
 		cep->stats->rx_malformed++;
 		return -FI_EINVAL;
 	}
-	if (!cm_mac_check(&cep->node->key, from, &cep->addr, buf, len)) {
-		cm_pkt_warn_key(cep, from);
+	if (!cm_mac_check(&cep->node->key, &via->to, cm_ep_sock_addr(cep, via->sock), buf, len)) {
+		cm_pkt_warn_key(cep, &via->to);
 		return -FI_EKEYREJECTED;
 	}
 	return ret;
@@ -76,14 +76,14 @@ void cm_pkt_nak(struct wire_cm_pkt *pkt, uint64_t nonce, uint64_t dst_inc, int e
 	pkt->nak.text[i] = '\0';
 }
 
-int cm_pkt_send(struct cm_ep *cep, int fd, const union cm_addr *to, struct wire_cm_pkt *pkt,
+int cm_pkt_send(struct cm_ep *cep, int fd, const struct cm_route *via, struct wire_cm_pkt *pkt,
 		const struct cm_params *params)
 {
 	uint8_t buf[WIRE_CM_MAX];
-	size_t len = cm_pkt_seal(cep, to, pkt, buf);
+	size_t len = cm_pkt_seal(cep, via, pkt, buf);
 
 	if (fd < 0)
-		return cm_udp_send_bytes(cep, buf, len, to);
+		return cm_udp_send_bytes(cep, buf, len, via);
 	return cm_fd_send(fd, buf, len, params ? params->dev.fds : NULL,
 			  params ? params->dev.fd_cnt : 0);
 }

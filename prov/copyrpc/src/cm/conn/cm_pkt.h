@@ -20,16 +20,17 @@
 #include "wire/wire_cm.h"
 
 /**
- * Sets src_inc of `pkt`, encodes and seals it for `to`. Returns its length in `buf` (WIRE_CM_MAX).
+ * Sets src_inc of `pkt`, encodes and seals it for `via`. Returns its length in `buf` (WIRE_CM_MAX).
  */
-size_t cm_pkt_seal(struct cm_ep *cep, const union cm_addr *to, struct wire_cm_pkt *pkt,
+size_t cm_pkt_seal(struct cm_ep *cep, const struct cm_route *via, struct wire_cm_pkt *pkt,
 		   uint8_t *buf);
 
 /**
- * Decodes and checks a packet from `from` (NULL: the packet is a HELLO and contains the address).
+ * Decodes and checks a packet that came by `via` (NULL: it is a HELLO of a stream and contains the
+ * address).
  * Returns 0, -FI_EINVAL, -FI_EKEYREJECTED, or -FI_ENOPROTOOPT for another version with a valid MAC.
  */
-int cm_pkt_open(struct cm_ep *cep, const union cm_addr *from, const uint8_t *buf, size_t len,
+int cm_pkt_open(struct cm_ep *cep, const struct cm_route *via, const uint8_t *buf, size_t len,
 		struct wire_cm_pkt *pkt);
 
 /**
@@ -41,7 +42,7 @@ void cm_pkt_nak(struct wire_cm_pkt *pkt, uint64_t nonce, uint64_t dst_inc, int e
 /**
  * Seals `pkt` and sends it on stream `fd`, with the descriptors of `params`; fd -1: as a datagram.
  */
-int cm_pkt_send(struct cm_ep *cep, int fd, const union cm_addr *to, struct wire_cm_pkt *pkt,
+int cm_pkt_send(struct cm_ep *cep, int fd, const struct cm_route *via, struct wire_cm_pkt *pkt,
 		const struct cm_params *params);
 
 /** Returns 0, or -FI_EINVAL if the parameters are longer than a packet permits. */

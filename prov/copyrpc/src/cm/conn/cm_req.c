@@ -10,6 +10,7 @@
 
 #include "cm/conn/cm_attempt.h"
 #include "cm/conn/cm_conn.h"
+#include "cm/conn/cm_req_route.h"
 #include "cm/conn/cm_udp.h"
 #include "cm/ep/cm_ep.h"
 #include "util/clock.h"
@@ -58,15 +59,18 @@ static void cm_req_arm(struct cm_req *req, uint64_t delay_ns)
 
 static void cm_req_send(struct cm_req *req)
 {
+	const struct cm_route *via = &req->routes[req->route_at];
 	struct cm_ep *cep = req->peer->cep;
+	bool is_first = req->route_cnt > 1 && !req->has_tried_all;
 	int ret;
 
 	cep->stats->tx_reqs++;
-	cm_req_arm(req, cm_req_backoff_ns(req->try_cnt));
+	cm_req_arm(req, cm_req_backoff_ns(is_first ? req->route_tries : req->try_cnt));
 	req->try_cnt++;
-	ret = cm_udp_send_req(cep, &req->peer->addr, req->nonce);
+	req->route_tries++;
+	ret = cm_udp_send_req(cep, via, &req->name, req->nonce);
 	if (ret)
-		cm_req_on_unreachable(req->peer, req->nonce, ret);
+		cm_req_on_unreachable(req->peer, &via->to, req->nonce, ret);
 }
 
 static void cm_req_probe(struct cm_req *req)
@@ -74,6 +78,8 @@ static void cm_req_probe(struct cm_req *req)
 	cm_req_set_state(req, CM_REQ_PROBE);
 	req->nonce = cm_mac_random();
 	req->try_cnt = 0;
+	req->routes_wrong = 0;
+	cm_req_route_find(req);
 	cm_req_send(req);
 }
 
@@ -131,18 +137,23 @@ void cm_req_fail(struct cm_peer *peer, int err, const char *fmt, ...)
 {
 	struct cm_ep *cep = peer->cep;
 	char addr[CM_ADDR_TEXT_MAX], why[2 * CM_WHY_MAX];
+	union cm_addr name;
 	va_list args;
 	int len;
 
-	cm_addr_print(&peer->addr, addr);
-	len = snprintf(why, sizeof(why), "no connection to %s%s: ", addr, cm_req_loopback(peer));
+	len = snprintf(why, sizeof(why), "no connection to %s", cm_addr_print(&peer->addr, addr));
+	for (uint32_t i = 1; i < peer->node_cnt; i++)
+		len += snprintf(why + len, sizeof(why) - (size_t)len, " or %s",
+				cm_addr_print(&peer->nodes[i].addr, addr));
+	len += snprintf(why + len, sizeof(why) - (size_t)len, "%s: ", cm_req_loopback(peer));
 	va_start(args, fmt);
 	vsnprintf(why + len, sizeof(why) - (size_t)len, fmt, args);
 	va_end(args);
+	name = peer->req->name;
 	cm_req_close(peer->req);
 	if (cep->on_result)
 		cep->on_result(cep, err);
-	cep->ops->failed(cep->ctx, &peer->addr.sa, err, why);
+	cep->ops->failed(cep->ctx, &name.sa, err, why);
 }
 
 static double cm_req_timeout_s(const struct cm_req *req)
@@ -193,7 +204,10 @@ static void cm_req_expect(struct cm_req *req)
 /* Returns true if the refusals of the address end the request before its deadline. */
 static bool cm_req_grace_is_over(struct cm_req *req, uint64_t now_ns)
 {
+	uint32_t all = (1u << req->route_cnt) - 1;
+
 	if (req->refused_cnt < CM_REQ_GRACE_TRIES ||
+	    (req->routes_refused | req->routes_wrong) != all ||
 	    now_ns - req->start_ns < CM_REQ_GRACE_MS * UTIL_NS_PER_MS)
 		return false;
 	if (req->was_up || req->refused_err != -FI_ECONNREFUSED)
@@ -237,12 +251,13 @@ static void cm_req_on_timer(struct cm_timer *timer)
 		return;
 	}
 	req->err = 0; /* the peer no longer replies: report that instead */
+	cm_req_route_choose(req);
 	cm_req_send(req);
 	if (req->try_cnt > CM_REQ_PARK_TRIES)
 		cm_req_drop_slot(req);
 }
 
-int cm_req_open(struct cm_peer *peer, bool was_up)
+int cm_req_open(struct cm_peer *peer, const union cm_addr *name, bool was_up)
 {
 	struct cm_ep *cep = peer->cep;
 	struct cm_req *req = calloc(1, sizeof(*req));
@@ -250,6 +265,7 @@ int cm_req_open(struct cm_peer *peer, bool was_up)
 	if (!req)
 		return -FI_ENOMEM;
 	req->peer = peer;
+	req->name = *name;
 	req->was_up = was_up;
 	cm_timer_init(&req->timer, cm_req_on_timer);
 	util_list_init(&req->queue_link);
@@ -369,34 +385,74 @@ static bool cm_req_expects(struct cm_peer *peer, uint64_t nonce)
 	return peer->req && peer->req->state == CM_REQ_PROBE && peer->req->nonce == nonce;
 }
 
-void cm_req_on_ack(struct cm_peer *peer, const struct wire_cm_pkt *pkt)
+/* Goes on with the next address: this one leads to the wrong process. */
+static void cm_req_is_wrong(struct cm_peer *peer, uint32_t at)
 {
+	struct cm_req *req = peer->req;
+
+	req->routes_wrong |= 1u << at;
+	if (req->routes_wrong == (1u << req->route_cnt) - 1) {
+		cm_req_retry(peer, -FI_EHOSTUNREACH,
+			     "other processes reply at all of its addresses that can be reached");
+		return;
+	}
+	cm_req_route_next(req);
+	cm_req_arm(req, 0);
+}
+
+void cm_req_on_ack(struct cm_peer *peer, const struct cm_route *via, const struct wire_cm_pkt *pkt)
+{
+	struct cm_req *req = peer->req;
+
 	if (!cm_req_expects(peer, pkt->nonce)) {
 		peer->cep->stats->rx_stale++;
 		return;
 	}
-	peer->req->refused_cnt = 0;
-	peer->req->was_up = true;
+	/* The peer would take this process for another one, at the address that it sees. */
+	if (via->sock && !(pkt->features & WIRE_CM_FEATURE_NAME)) {
+		cm_req_is_wrong(peer, cm_req_route_index(req, &via->to));
+		return;
+	}
+	req->refused_cnt = 0;
+	req->was_up = true;
+	peer->via = *via;
 	cm_attempt_start(peer, pkt);
 	cm_peer_settle(peer);
 }
 
-void cm_req_on_nak(struct cm_peer *peer, const struct wire_cm_pkt *pkt)
+void cm_req_on_nak(struct cm_peer *peer, const struct cm_route *via, const struct wire_cm_pkt *pkt)
 {
+	struct cm_req *req = peer->req;
+
 	if (!cm_req_expects(peer, pkt->nonce)) {
 		peer->cep->stats->rx_stale++;
 		return;
 	}
-	peer->req->refused_cnt = 0;
+	req->refused_cnt = 0;
+	if (pkt->nak.err == FI_EADDRNOTAVAIL && !cm_addr_is_equal(&via->to, &req->name)) {
+		cm_req_is_wrong(peer, cm_req_route_index(req, &via->to));
+		return;
+	}
 	cm_req_refused(peer, ~0u, pkt);
 	cm_peer_settle(peer);
 }
 
-void cm_req_on_unreachable(struct cm_peer *peer, uint64_t nonce, int err)
+void cm_req_on_unreachable(struct cm_peer *peer, const union cm_addr *to, uint64_t nonce, int err)
 {
+	struct cm_req *req = peer->req;
+	uint32_t at;
+
 	if (!cm_req_expects(peer, nonce))
 		return;
 	peer->cep->stats->rx_refused++;
-	peer->req->refused_cnt++;
-	peer->req->refused_err = err;
+	at = cm_req_route_index(req, to);
+	if (at == req->route_cnt)
+		return;
+	/* A closed port says more than a missing route to another address. */
+	if (!req->refused_cnt || req->refused_err != -FI_ECONNREFUSED || req->route_cnt == 1)
+		req->refused_err = err;
+	req->refused_cnt++;
+	req->routes_refused |= 1u << at;
+	if (at == req->route_at && req->route_cnt > 1 && !req->has_tried_all)
+		cm_req_arm(req, 0);
 }

@@ -13,6 +13,12 @@
  * 20 ms, 40 ms, ... 1 s, each +-50 % at random, so that processes that start together spread out.
  * Timers and packets drive the states; only the control thread makes up-calls.
  *
+ * A peer may have several addresses (cm_route.h). The REQs of a probe go to one after the other: to
+ * each CM_REQ_ROUTE_TRIES times without a reply, about 300 ms, and then once in turns; at once to
+ * the next if the network reports that this one does not lead there. A process that replies and is
+ * another one, which has this address elsewhere, is not asked again. Later attempts begin with the
+ * address that replied.
+ *
  * A closed port (ICMP "port unreachable") ends a request after CM_REQ_GRACE_MS if a process is
  * known to have run there: it was connected before, or it replied to this request. Otherwise the
  * process may start late, on a machine that is busy, and the request ends with its deadline, the
@@ -27,13 +33,15 @@
 
 #include "cm/base/cm_state.h"
 #include "cm/base/cm_timer.h"
+#include "cm/conn/cm_route.h"
 #include "util/list.h"
 #include "wire/wire_cm.h"
 
 #define CM_REQ_SLOTS       64u
 #define CM_REQ_RETRY_MS    20u
 #define CM_REQ_RETRY_MAX   1000u
-#define CM_REQ_PARK_TRIES  6u    /* REQs without a reply before the slot is given up */
+#define CM_REQ_PARK_TRIES  6u /* REQs without a reply before the slot is given up */
+#define CM_REQ_ROUTE_TRIES 4u
 #define CM_REQ_GRACE_MS    1000u /* time in which a process may take the place of one that ended */
 #define CM_REQ_GRACE_TRIES 3u
 #define CM_REQ_CROSSED_MS  500u
@@ -53,6 +61,7 @@ enum cm_req_state {
 struct cm_req {
 	struct cm_peer *peer;
 	enum cm_req_state state;
+	union cm_addr name; /* first address of the name that was requested */
 	bool has_slot;
 	bool was_up;      /* a process is known to have run at the address */
 	bool is_expected; /* the log has a line that a process is waited for */
@@ -61,12 +70,19 @@ struct cm_req {
 	uint64_t nonce; /* nonce of the last REQ */
 	uint64_t start_ns;
 	uint64_t deadline_ns;
-	uint32_t try_cnt;         /* REQs in a row without a reply */
-	uint32_t pause_cnt;       /* failed attempts */
-	uint32_t refused_cnt;     /* ICMP errors in a row */
-	int refused_err;          /* error of the last */
-	uint32_t common;          /* paths of both ends, by the last ACK */
-	uint32_t avoided;         /* paths that failed, while there are others */
+	struct cm_route routes[CM_ROUTES_MAX]; /* of the last probe */
+	uint32_t route_cnt;
+	uint32_t route_at;       /* the one that REQ was sent by */
+	uint32_t route_tries;    /* REQs by it in a row */
+	uint32_t routes_refused; /* bits: the network reports that they do not lead there */
+	uint32_t routes_wrong;   /* bits: they lead to another process, or to one that is too old */
+	bool has_tried_all;      /* in turns from now on */
+	uint32_t try_cnt;        /* REQs in a row without a reply */
+	uint32_t pause_cnt;      /* failed attempts */
+	uint32_t refused_cnt;    /* ICMP errors in a row */
+	int refused_err;         /* error of the last */
+	uint32_t common;         /* paths of both ends, by the last ACK */
+	uint32_t avoided;        /* paths that failed, while there are others */
 	uint64_t unreachable_inc; /* incarnation that replied without a socket on this host */
 	int err;                  /* error of the last attempt */
 	char why[CM_WHY_MAX];
@@ -74,8 +90,11 @@ struct cm_req {
 
 extern const struct cm_states cm_req_states;
 
-/** Opens the request of a peer that has none. Returns 0 or -FI_ENOMEM. Any thread. */
-int cm_req_open(struct cm_peer *peer, bool was_up);
+/**
+ * Opens the request of a peer that has none, by a name that begins with `name`. Returns 0 or
+ * -FI_ENOMEM. Any thread.
+ */
+int cm_req_open(struct cm_peer *peer, const union cm_addr *name, bool was_up);
 /** Cancels the request, if any. Any thread. */
 void cm_req_cancel(struct cm_peer *peer);
 /** Moves the request, if any, to ATTEMPT: a conn is being made. */
@@ -100,10 +119,10 @@ uint64_t cm_req_backoff_ns(uint32_t cnt);
 /** Returns whether the error is temporary. */
 bool cm_req_is_temporary(int err);
 
-/** Handle an ACK or NAK received by UDP from the peer's address. */
-void cm_req_on_ack(struct cm_peer *peer, const struct wire_cm_pkt *pkt);
-void cm_req_on_nak(struct cm_peer *peer, const struct wire_cm_pkt *pkt);
-/** Handles an ICMP error for the REQ with `nonce`. Any thread. */
-void cm_req_on_unreachable(struct cm_peer *peer, uint64_t nonce, int err);
+/** Handle an ACK or NAK received by UDP from one of the peer's addresses. */
+void cm_req_on_ack(struct cm_peer *peer, const struct cm_route *via, const struct wire_cm_pkt *pkt);
+void cm_req_on_nak(struct cm_peer *peer, const struct cm_route *via, const struct wire_cm_pkt *pkt);
+/** Handles an ICMP error for the REQ with `nonce` to the address `to`. Any thread. */
+void cm_req_on_unreachable(struct cm_peer *peer, const union cm_addr *to, uint64_t nonce, int err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* UDP socket of a CM endpoint, and replies to REQ: see cm_udp.h. */
+/* UDP sockets of a CM endpoint, and replies to REQ: see cm_udp.h. */
 #include "cm/conn/cm_udp.h"
 
 #include <errno.h>
@@ -55,14 +55,15 @@ int cm_udp_bind(union cm_addr *addr)
 }
 
 static ssize_t cm_udp_sendto(struct cm_ep *cep, const uint8_t *buf, size_t len,
-			     const union cm_addr *to)
+			     const struct cm_route *via)
 {
 	const struct cm_cfg *cfg = &cep->node->cfg;
+	socklen_t to_len = cm_addr_len(&via->to);
+	int fd = cep->socks[via->sock].src.fd;
 
 	if (cfg->udp_send)
-		return cfg->udp_send(cfg->udp_send_ctx, cep->udp.fd, buf, len, &to->sa,
-				     cm_addr_len(to));
-	return sendto(cep->udp.fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL, &to->sa, cm_addr_len(to));
+		return cfg->udp_send(cfg->udp_send_ctx, fd, buf, len, &via->to.sa, to_len);
+	return sendto(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL, &via->to.sa, to_len);
 }
 
 static struct sock_extended_err *cm_udp_find_error(struct msghdr *mh)
@@ -76,14 +77,15 @@ static struct sock_extended_err *cm_udp_find_error(struct msghdr *mh)
 	return NULL;
 }
 
-static void cm_udp_on_unreachable(struct cm_peer *peer, uint64_t nonce, int err)
+static void cm_udp_on_unreachable(struct cm_peer *peer, const union cm_addr *to, uint64_t nonce,
+				  int err)
 {
 	struct cm_conn *conn = peer->conn;
 
 	if (conn && conn->is_dgram && conn->nonce == nonce)
 		cm_dgram_on_unreachable(conn, err);
 	else
-		cm_req_on_unreachable(peer, nonce, err);
+		cm_req_on_unreachable(peer, to, nonce, err);
 }
 
 /* Handles an ICMP error, if it quotes a nonce: only the peers and the path between them have it. */
@@ -100,11 +102,12 @@ static void cm_udp_on_error(struct cm_ep *cep, struct msghdr *mh, const union cm
 		return;
 	peer = cm_peer_find(cep, &to);
 	if (peer)
-		cm_udp_on_unreachable(peer, wire_cm_peek_nonce(quote, len), -(int)ee->ee_errno);
+		cm_udp_on_unreachable(peer, &to, wire_cm_peek_nonce(quote, len),
+				      -(int)ee->ee_errno);
 }
 
 /* Takes one error from the socket's queue. Returns false if there is none. */
-static bool cm_udp_take_error(struct cm_ep *cep)
+static bool cm_udp_take_error(struct cm_ep *cep, int fd)
 {
 	uint8_t quote[WIRE_CM_MAX];
 	_Alignas(struct cmsghdr) char control[512];
@@ -119,26 +122,26 @@ static bool cm_udp_take_error(struct cm_ep *cep)
 	ssize_t n;
 
 	memset(&raw, 0, sizeof(raw));
-	n = recvmsg(cep->udp.fd, &mh, MSG_ERRQUEUE | MSG_DONTWAIT);
+	n = recvmsg(fd, &mh, MSG_ERRQUEUE | MSG_DONTWAIT);
 	if (n < 0)
 		return errno == EINTR;
 	cm_udp_on_error(cep, &mh, &raw, quote, (size_t)n);
 	return true;
 }
 
-static void cm_udp_take_errors(struct cm_ep *cep)
+static void cm_udp_take_errors(struct cm_ep *cep, int fd)
 {
-	for (unsigned i = 0; i < CM_UDP_BURST && cm_udp_take_error(cep); i++)
+	for (unsigned i = 0; i < CM_UDP_BURST && cm_udp_take_error(cep, fd); i++)
 		;
 }
 
-int cm_udp_send_bytes(struct cm_ep *cep, const uint8_t *buf, size_t len, const union cm_addr *to)
+int cm_udp_send_bytes(struct cm_ep *cep, const uint8_t *buf, size_t len, const struct cm_route *via)
 {
-	if (cm_udp_sendto(cep, buf, len, to) >= 0)
+	if (cm_udp_sendto(cep, buf, len, via) >= 0)
 		return 0;
 	/* The socket may report the ICMP error of an earlier packet instead of sending this one. */
-	cm_udp_take_errors(cep);
-	if (cm_udp_sendto(cep, buf, len, to) >= 0)
+	cm_udp_take_errors(cep, cep->socks[via->sock].src.fd);
+	if (cm_udp_sendto(cep, buf, len, via) >= 0)
 		return 0;
 	switch (errno) {
 	case ECONNREFUSED:
@@ -150,33 +153,37 @@ int cm_udp_send_bytes(struct cm_ep *cep, const uint8_t *buf, size_t len, const u
 	}
 }
 
-int cm_udp_send(struct cm_ep *cep, struct wire_cm_pkt *pkt, const union cm_addr *to)
+int cm_udp_send(struct cm_ep *cep, struct wire_cm_pkt *pkt, const struct cm_route *via)
 {
 	uint8_t buf[WIRE_CM_MAX];
-	size_t len = cm_pkt_seal(cep, to, pkt, buf);
+	size_t len = cm_pkt_seal(cep, via, pkt, buf);
 
-	return cm_udp_send_bytes(cep, buf, len, to);
+	return cm_udp_send_bytes(cep, buf, len, via);
 }
 
-int cm_udp_send_req(struct cm_ep *cep, const union cm_addr *to, uint64_t nonce)
+int cm_udp_send_req(struct cm_ep *cep, const struct cm_route *via, const union cm_addr *name,
+		    uint64_t nonce)
 {
 	struct wire_cm_pkt pkt = { .type = WIRE_CM_REQ, .nonce = nonce, .features = CM_FEATURES };
 
 	pkt.req.paths = cep->paths.all;
-	return cm_udp_send(cep, &pkt, to);
+	pkt.req.has_name = !cm_addr_is_equal(name, &via->to);
+	if (pkt.req.has_name)
+		cm_addr_to_wire(name, &pkt.req.name);
+	return cm_udp_send(cep, &pkt, via);
 }
 
-static void cm_udp_refuse(struct cm_ep *cep, const union cm_addr *from,
+static void cm_udp_refuse(struct cm_ep *cep, const struct cm_route *via,
 			  const struct wire_cm_pkt *req, int err, const char *text)
 {
 	struct wire_cm_pkt pkt;
 
 	cm_pkt_nak(&pkt, req->nonce, req->src_inc, err, text);
 	cep->stats->tx_naks++;
-	cm_udp_send(cep, &pkt, from);
+	cm_udp_send(cep, &pkt, via);
 }
 
-static void cm_udp_send_ack(struct cm_ep *cep, const union cm_addr *from,
+static void cm_udp_send_ack(struct cm_ep *cep, const struct cm_route *via,
 			    const struct wire_cm_pkt *req)
 {
 	struct wire_cm_pkt pkt = { .type = WIRE_CM_ACK,
@@ -184,87 +191,103 @@ static void cm_udp_send_ack(struct cm_ep *cep, const union cm_addr *from,
 				   .dst_inc = req->src_inc,
 				   .features = CM_FEATURES };
 
-	cm_cookie_make(&cep->jar, from, req->src_inc, req->nonce, util_clock_ns(), pkt.ack.cookie);
+	cm_cookie_make(&cep->jar, &via->to, req->src_inc, req->nonce, util_clock_ns(),
+		       pkt.ack.cookie);
 	memcpy(pkt.ack.name, cep->name, WIRE_CM_NAME_LEN);
 	pkt.ack.paths = cep->paths.all & req->req.paths;
 	cep->stats->tx_acks++;
-	cm_udp_send(cep, &pkt, from);
+	cm_udp_send(cep, &pkt, via);
 }
 
-static void cm_udp_on_req(struct cm_ep *cep, const union cm_addr *from,
+/* Returns whether the sender looks for another endpoint, one that has this address elsewhere. */
+static bool cm_udp_is_for_other(const struct cm_ep *cep, const struct wire_cm_pkt *req)
+{
+	union cm_addr name;
+
+	if (!req->req.has_name)
+		return false;
+	cm_addr_from_wire(&req->req.name, &name);
+	return !cm_addr_is_equal(&name, &cep->addr);
+}
+
+static void cm_udp_on_req(struct cm_ep *cep, const struct cm_route *via,
 			  const struct wire_cm_pkt *req)
 {
 	if (req->src_inc == cep->inc)
 		cep->stats->rx_stale++; /* own packet, reflected */
+	else if (cm_udp_is_for_other(cep, req))
+		cm_udp_refuse(cep, via, req, -FI_EADDRNOTAVAIL,
+			      "another process has this address here");
 	else if (req->features & WIRE_CM_FEATURES_REQUIRED & ~CM_FEATURES)
-		cm_udp_refuse(cep, from, req, -FI_ENOPROTOOPT,
+		cm_udp_refuse(cep, via, req, -FI_ENOPROTOOPT,
 			      "unknown features; install the same copyrpc on both sides");
 	else if (!(req->req.paths & cep->paths.all))
-		cm_udp_refuse(cep, from, req, -FI_EOPNOTSUPP,
+		cm_udp_refuse(cep, via, req, -FI_EOPNOTSUPP,
 			      "no common path; compare FI_COPYRPC_PATHS of both processes");
 	else
-		cm_udp_send_ack(cep, from, req);
+		cm_udp_send_ack(cep, via, req);
 }
 
 /* Handles ACK or NAK. */
-static void cm_udp_on_reply(struct cm_ep *cep, const union cm_addr *from,
+static void cm_udp_on_reply(struct cm_ep *cep, const struct cm_route *via,
 			    const struct wire_cm_pkt *pkt)
 {
-	struct cm_peer *peer = cm_peer_find(cep, from);
+	struct cm_peer *peer = cm_peer_find(cep, &via->to);
 
 	if (!peer || pkt->dst_inc != cep->inc || pkt->src_inc == cep->inc)
 		cep->stats->rx_stale++;
 	else if (pkt->type == WIRE_CM_ACK)
-		cm_req_on_ack(peer, pkt);
+		cm_req_on_ack(peer, via, pkt);
 	else
-		cm_req_on_nak(peer, pkt);
+		cm_req_on_nak(peer, via, pkt);
 }
 
-static void cm_udp_on_datagram(struct cm_ep *cep, const union cm_addr *from, const uint8_t *buf,
+static void cm_udp_on_datagram(struct cm_ep *cep, const struct cm_route *via, const uint8_t *buf,
 			       size_t len)
 {
 	struct wire_cm_pkt pkt;
-	int ret = cm_pkt_open(cep, from, buf, len, &pkt);
+	int ret = cm_pkt_open(cep, via, buf, len, &pkt);
 
 	if (ret == -FI_ENOPROTOOPT && pkt.type == WIRE_CM_REQ && len >= WIRE_CM_NAK_MAX)
-		cm_udp_refuse(cep, from, &pkt, ret,
+		cm_udp_refuse(cep, via, &pkt, ret,
 			      "the peer speaks version 1 of the handshake; install the same "
 			      "copyrpc on both sides");
 	if (ret)
 		return;
 	switch (pkt.type) {
-	case WIRE_CM_REQ: cm_udp_on_req(cep, from, &pkt); break;
-	case WIRE_CM_ACK: cm_udp_on_reply(cep, from, &pkt); break;
+	case WIRE_CM_REQ: cm_udp_on_req(cep, via, &pkt); break;
+	case WIRE_CM_ACK: cm_udp_on_reply(cep, via, &pkt); break;
 	default:
-		if (!cm_dgram_on_pkt(cep, from, &pkt))
-			cm_udp_on_reply(cep, from, &pkt);
+		if (!cm_dgram_on_pkt(cep, via, &pkt))
+			cm_udp_on_reply(cep, via, &pkt);
 		break;
 	}
 }
 
 /* Receives one datagram. Returns false if there is none. */
-static bool cm_udp_take_datagram(struct cm_ep *cep)
+static bool cm_udp_take_datagram(struct cm_ep_sock *sock)
 {
+	struct cm_route via = { .sock = (uint32_t)(sock - sock->cep->socks) };
 	uint8_t buf[WIRE_CM_MAX + 1];
-	union cm_addr raw, from;
+	union cm_addr raw;
 	socklen_t from_len = sizeof(raw);
 	ssize_t n;
 
 	memset(&raw, 0, sizeof(raw));
-	n = recvfrom(cep->udp.fd, buf, sizeof(buf), MSG_DONTWAIT, &raw.sa, &from_len);
+	n = recvfrom(sock->src.fd, buf, sizeof(buf), MSG_DONTWAIT, &raw.sa, &from_len);
 	if (n < 0)
 		return errno != EAGAIN; /* a queued error, removed by this call */
-	if (!cm_addr_import(&raw.sa, &from) && cm_addr_is_peer(&from))
-		cm_udp_on_datagram(cep, &from, buf, (size_t)n);
+	if (!cm_addr_import(&raw.sa, &via.to) && cm_addr_is_peer(&via.to))
+		cm_udp_on_datagram(sock->cep, &via, buf, (size_t)n);
 	return true;
 }
 
 void cm_udp_on_ready(struct cm_src *src, uint32_t events)
 {
-	struct cm_ep *cep = UTIL_CONTAINER_OF(src, struct cm_ep, udp);
+	struct cm_ep_sock *sock = UTIL_CONTAINER_OF(src, struct cm_ep_sock, src);
 
 	if (events & EPOLLERR)
-		cm_udp_take_errors(cep);
-	for (unsigned i = 0; i < CM_UDP_BURST && cm_udp_take_datagram(cep); i++)
+		cm_udp_take_errors(sock->cep, src->fd);
+	for (unsigned i = 0; i < CM_UDP_BURST && cm_udp_take_datagram(sock); i++)
 		;
 }

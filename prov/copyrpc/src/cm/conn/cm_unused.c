@@ -12,7 +12,7 @@ void cm_unused_add(struct cm_conn *conn)
 	if (!conn->accepted_ns || !(conn->path & (WIRE_CM_PATH_UD | WIRE_CM_PATH_UDP)))
 		return;
 	conn->is_unused = true;
-	conn->cep->unused_cnt[cm_pending_host(conn->cep, &conn->addr)]++;
+	conn->cep->unused_cnt[cm_pending_host(conn->cep, &conn->via.to)]++;
 }
 
 void cm_unused_remove(struct cm_conn *conn)
@@ -20,7 +20,7 @@ void cm_unused_remove(struct cm_conn *conn)
 	if (!conn->is_unused)
 		return;
 	conn->is_unused = false;
-	conn->cep->unused_cnt[cm_pending_host(conn->cep, &conn->addr)]--;
+	conn->cep->unused_cnt[cm_pending_host(conn->cep, &conn->via.to)]--;
 }
 
 /** Uncounts the connections on which the engine has received a message since. */

@@ -6,7 +6,16 @@
 
 void cm_ep_addr(const struct cm_ep *cep, struct sockaddr_storage *addr)
 {
-	cm_addr_export(&cep->addr, addr);
+	union cm_addr list[UTIL_NAME_ADDRS] = { cep->addr };
+
+	for (uint32_t i = 1; i < cep->sock_cnt; i++)
+		list[i] = cep->socks[i].addr;
+	cm_addr_export_name(list, cep->sock_cnt > 1 ? cep->sock_cnt : 1, addr);
+}
+
+void cm_ep_local_addr(const struct cm_ep *cep, uint32_t sock, struct sockaddr_storage *addr)
+{
+	cm_addr_export(cm_ep_sock_addr(cep, sock), addr);
 }
 
 uint64_t cm_ep_incarnation(const struct cm_ep *cep)

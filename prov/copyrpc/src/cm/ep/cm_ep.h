@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * CM endpoint: one local address, the two sockets at it (UDP, abstract), the cookie secret, the
- * peers, and accepted streams without a HELLO.
+ * CM endpoint: its local addresses with a UDP socket each, the abstract socket, the cookie secret,
+ * the peers, and accepted streams without a HELLO.
  *
- * Protected by the node's mutex, except node, ops, ctx, addr, paths, inc and uid, constant after
- * open.
+ * Protected by the node's mutex, except node, ops, ctx, addr, the addresses of sockets, paths, inc
+ * and uid, constant after open.
  *
  * Tested by test/unit/cm/test_cm_ep.c.
  */
@@ -24,26 +24,36 @@
 #include "cm/node/cm_node.h"
 #include "util/job_name.h"
 #include "util/list.h"
+#include "util/name.h"
 
 /** Feature bits of this build (docs/handshake.md, section 2.2). */
-#define CM_FEATURES WIRE_CM_FEATURE_IDENTITY
+#define CM_FEATURES (WIRE_CM_FEATURE_IDENTITY | WIRE_CM_FEATURE_NAME)
 
 /** Counters of hosts; hosts that collide share one. */
 #define CM_PENDING_HOSTS 1024u
 
 struct cm_connreq;
 
+/** One of the addresses of a CM endpoint, with the UDP socket that is bound to it. */
+struct cm_ep_sock {
+	struct cm_src src;
+	struct cm_ep *cep;
+	union cm_addr addr;
+	unsigned prefix_len; /* bits that its network has in common; all if that is not known */
+};
+
 struct cm_ep {
 	struct cm_node *node;
 	const struct cm_ep_ops *ops;
 	void *ctx;
-	union cm_addr addr;
+	union cm_addr addr; /* the first one of its name */
 	uint64_t inc;
 	uid_t uid;
 	struct cm_paths paths;
-	struct util_job_name self;       /* identity that peers are sent */
-	char name[WIRE_CM_NAME_LEN + 1]; /* name of the abstract socket */
-	struct cm_src udp;
+	struct util_job_name self;                /* identity that peers are sent */
+	char name[WIRE_CM_NAME_LEN + 1];          /* name of the abstract socket */
+	struct cm_ep_sock socks[UTIL_NAME_ADDRS]; /* the first one is at `addr` */
+	uint32_t sock_cnt;
 	struct cm_src listen;
 	struct cm_timer listen_timer; /* ends a pause in accepting */
 	uint32_t listen_pause_ms;     /* length of the last pause; 0: none */
@@ -77,6 +87,12 @@ struct cm_ep {
 /** Lets a private endpoint connect with this peer, or with none (NULL). Lock held. */
 void cm_ep_admit(struct cm_ep *cep, const union cm_addr *addr, uint64_t inc);
 bool cm_ep_admits(const struct cm_ep *cep, const union cm_addr *addr, uint64_t inc);
+/** Returns the address of one of the sockets. */
+static inline const union cm_addr *cm_ep_sock_addr(const struct cm_ep *cep, uint32_t sock)
+{
+	return sock ? &cep->socks[sock].addr : &cep->addr;
+}
+
 /** Returns whether `addr` is an address of this host. Asks the kernel, a few microseconds. */
 bool cm_ep_is_local(const struct cm_ep *cep, const union cm_addr *addr);
 /**

@@ -2,6 +2,13 @@
 /*
  * Table of peers of a CM endpoint, by address.
  *
+ * A peer that was connected to by its name is found by each address of the name. Names of two hosts
+ * may share an address (bridges), so the table may have an address more than once: a peer that uses
+ * it comes first, then one whose first address it is. The sender of a
+ * HELLO from a further address is known by the first address of its name, which the HELLO states,
+ * if this end has that name with both. Otherwise it is a peer of its own, by the address that it
+ * has proved.
+ *
  * A peer is in the table while it has a request (cm_req.h) or a conn (cm_conn.h), at most one of
  * each. Only a sender with a valid cookie gets an entry. The hash is keyed with the endpoint's
  * secret, so addresses cannot be chosen to collide, and a lookup costs the same for ten peers and
@@ -20,6 +27,7 @@
 #include <stdint.h>
 
 #include "cm/base/cm_addr.h"
+#include "util/name.h"
 
 #define CM_PEER_FAILURES_MAX 2u
 
@@ -27,12 +35,23 @@ struct cm_ep;
 struct cm_conn;
 struct cm_req;
 
+/** One address of a peer, in the table. */
+struct cm_peer_node {
+	struct cm_peer_node *hash_next;
+	struct cm_peer *peer;
+	union cm_addr addr;
+};
+
 struct cm_peer {
-	struct cm_peer *hash_next;
 	struct cm_ep *cep;
 	struct cm_conn *conn; /* connecting or up; NULL: none */
 	struct cm_req *req;   /* open cm_connect; NULL: none */
-	union cm_addr addr;
+	union cm_addr addr;   /* address of the first node */
+	union cm_addr first;  /* first of the name that the peer states; usually `addr` */
+	struct cm_route via;  /* by which it replied last; family 0: never */
+	struct cm_peer_node nodes[UTIL_NAME_ADDRS];
+	uint32_t node_cnt;
+	struct cm_peer *next_freed; /* for cm_peer_table_fini */
 	/* Connections of incarnation failed_inc that failed before a message arrived, in a row. */
 	uint64_t failed_inc;
 	uint32_t failed_cnt;
@@ -40,14 +59,27 @@ struct cm_peer {
 };
 
 struct cm_peer_table {
-	struct cm_peer **buckets;
+	struct cm_peer_node **buckets;
 	size_t bucket_cnt; /* power of two, or 0 */
 	size_t peer_cnt;
 };
 
+/** Returns the peer that packets from `addr` belong to, or NULL. */
 struct cm_peer *cm_peer_find(struct cm_ep *cep, const union cm_addr *addr);
-/** Returns the peer, created if necessary, or NULL without memory. */
+/** Returns the peer whose first node is at `addr`, created if necessary, or NULL without memory. */
 struct cm_peer *cm_peer_get(struct cm_ep *cep, const union cm_addr *addr);
+/** Returns the peer with the name whose addresses these are, or NULL. */
+struct cm_peer *cm_peer_find_name(struct cm_ep *cep, const union cm_addr *list, unsigned cnt);
+/**
+ * Returns that peer, created if necessary, and lets cm_peer_find find it by all of the addresses.
+ * NULL without memory.
+ */
+struct cm_peer *cm_peer_get_name(struct cm_ep *cep, const union cm_addr *list, unsigned cnt);
+/**
+ * Returns the peer that sends from `from` and states that its name begins with `first`, or NULL.
+ */
+struct cm_peer *cm_peer_find_sender(struct cm_ep *cep, const union cm_addr *from,
+				    const union cm_addr *first);
 /** Records that a connection on `path` failed; `came`: messages had arrived on it. */
 void cm_peer_note_failure(struct cm_peer *peer, uint64_t peer_inc, uint32_t path, bool came);
 /** Returns the usable ones of `paths` with this incarnation, or all if none is. */

@@ -150,7 +150,7 @@ void cm_connreq_fail(struct cm_connreq *connreq, int err, const void *data, size
 			  cm_addr_print(&cep->addr, text), why, fi_strerror(-err));
 		cm_ep_admit(cep, NULL, 0);
 		if (connreq->state == CM_CONNREQ_ACCEPTED)
-			cm_connect_cancel_locked(cep, &connreq->addr);
+			cm_connect_cancel_locked(cep, &connreq->addr, 1);
 		cep->ops->refused(cep->ctx, err, data, len);
 	}
 	cm_connreq_end(connreq);

@@ -47,7 +47,7 @@ static void cm_msg_on_accept(struct cm_connreq *connreq, const struct wire_connr
 	cm_ep_admit(cep, &connreq->addr, pkt->inc);
 	cm_addr_export(&connreq->addr, &addr);
 	cep->ops->accepted(cep->ctx, (struct sockaddr *)&addr, pkt->data, pkt->data_len);
-	ret = cm_connect_locked(cep, &connreq->addr, true);
+	ret = cm_connect_locked(cep, &connreq->addr, 1, true);
 	if (ret)
 		cm_connreq_fail(connreq, ret, NULL, 0,
 				"the listener's endpoint has no usable address");

@@ -26,4 +26,4 @@ static int erpc_mlx5_open(struct eng_transport *transport)
 }
 
 const struct eng_transport_ops erpc_transport_mlx5 =
-	ERPC_TRANSPORT_OPS(WIRE_CM_PATH_UD, "mlx5", erpc_mlx5_probe, erpc_mlx5_open);
+	ERPC_TRANSPORT_OPS(WIRE_CM_PATH_UD, "mlx5", erpc_mlx5_probe, erpc_mlx5_open, false);

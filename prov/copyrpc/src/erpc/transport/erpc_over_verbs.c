@@ -26,4 +26,4 @@ static int erpc_verbs_open(struct eng_transport *transport)
 }
 
 const struct eng_transport_ops erpc_transport_verbs =
-	ERPC_TRANSPORT_OPS(WIRE_CM_PATH_UD, "verbs", erpc_verbs_probe, erpc_verbs_open);
+	ERPC_TRANSPORT_OPS(WIRE_CM_PATH_UD, "verbs", erpc_verbs_probe, erpc_verbs_open, false);

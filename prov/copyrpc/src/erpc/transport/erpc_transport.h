@@ -3,8 +3,9 @@
  * Transports over datagrams: engine/eng_transport.h implemented with eRPC endpoints and sessions.
  *
  * Each libfabric endpoint has an eRPC endpoint at its own address, polled from its first session
- * on. The clock is read once per poll (util/tick.h). A sleeping process is woken by packets, or by
- * a timer if a time-out or a delayed response is due.
+ * on. Over UDP it has one at each of its addresses that sessions use. The clock is read once per
+ * poll (util/tick.h). A sleeping process is woken by packets, or by a timer if a time-out or a
+ * delayed response is due.
  *
  * The control thread opens endpoints, and prepares and establishes sessions. All other functions
  * run under the domain's lock. Tested in test/unit/erpc/transport/test_erpc_transport.c: two
@@ -56,7 +57,7 @@ void erpc_transport_close(struct eng_transport *eng);
 int erpc_transport_ep_open(struct eng_transport *eng, struct core_engine_ep *eep,
 			   const struct sockaddr *addr, void **ep);
 void erpc_transport_ep_close(struct eng_transport *eng, void *ep);
-int erpc_transport_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
+int erpc_transport_prepare(struct eng_transport *eng, struct core_engine_ep *eep, void *ep_state,
 			   struct cm_params *params, struct eng_conn **conn);
 void erpc_transport_aim(struct eng_conn *conn, const struct sockaddr *peer,
 			struct cm_params *params);
@@ -74,20 +75,20 @@ int erpc_transport_wait_fd(struct eng_transport *eng);
 int erpc_transport_arm(struct eng_transport *eng);
 void erpc_transport_disarm(struct eng_transport *eng);
 
-/** Initialiser of a transport's operations: all are shared but these four. */
-#define ERPC_TRANSPORT_OPS(path_bit, transport_name, probe_op, open_op)                            \
+/** Initialiser of a transport's operations: all are shared but these five. */
+#define ERPC_TRANSPORT_OPS(path_bit, transport_name, probe_op, open_op, is_by_address)             \
 	{                                                                                          \
 		.path = (path_bit), .name = (transport_name), .probe = (probe_op),                 \
 		.open = (open_op), .close = erpc_transport_close,                                  \
 		.ep_open = erpc_transport_ep_open, .ep_close = erpc_transport_ep_close,            \
-		.prepare = erpc_transport_prepare, .aim = erpc_transport_aim,                      \
-		.establish = erpc_transport_establish, .attach = erpc_transport_attach,            \
-		.last_rx_ns = erpc_transport_last_rx, .drain = erpc_transport_drain,               \
-		.end = erpc_transport_end, .stop = erpc_transport_stop,                            \
-		.free = erpc_transport_free, .poll = erpc_transport_poll,                          \
-		.flush = erpc_transport_flush, .progress = erpc_transport_progress,                \
-		.wait_fd = erpc_transport_wait_fd, .arm = erpc_transport_arm,                      \
-		.disarm = erpc_transport_disarm,                                                   \
+		.by_address = (is_by_address), .prepare = erpc_transport_prepare,                  \
+		.aim = erpc_transport_aim, .establish = erpc_transport_establish,                  \
+		.attach = erpc_transport_attach, .last_rx_ns = erpc_transport_last_rx,             \
+		.drain = erpc_transport_drain, .end = erpc_transport_end,                          \
+		.stop = erpc_transport_stop, .free = erpc_transport_free,                          \
+		.poll = erpc_transport_poll, .flush = erpc_transport_flush,                        \
+		.progress = erpc_transport_progress, .wait_fd = erpc_transport_wait_fd,            \
+		.arm = erpc_transport_arm, .disarm = erpc_transport_disarm,                        \
 	}
 
 #endif

@@ -118,6 +118,7 @@ int cpr_info_find_addrs(const char *node, const char *service, uint64_t flags,
 		addrs->family = util_iface_family(util_params.iface);
 	if (cpr_info_is_set(&addrs->src))
 		return cpr_info_check_src(&addrs->src);
+	addrs->src_is_chosen = true;
 	return cpr_addr_local(addrs->family,
 			      cpr_info_is_set(&addrs->dest) ? (struct sockaddr *)&addrs->dest
 							    : NULL,
@@ -166,8 +167,12 @@ static int cpr_info_make(uint32_t version, const char *node, const char *service
 	if (!cpr_attr_accepts(info, hints, version))
 		return -FI_ENODATA;
 	ret = cpr_info_find_addrs(node, service, flags, hints, &addrs);
-	if (!ret)
+	if (!ret) {
+		/* A connected endpoint is reached by the address that its listener was. */
+		if (addrs.src_is_chosen && info->ep_attr->type == FI_EP_RDM)
+			util_iface_add_others((struct sockaddr *)&addrs.src, util_params.iface);
 		ret = cpr_info_set_addrs(info, &addrs);
+	}
 	if (ret)
 		return ret;
 	cpr_offer_narrow(info, hints, version);

@@ -11,6 +11,7 @@
 #define OFI_INFO_CPR_INFO_H
 
 #include <rdma/fabric.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -21,6 +22,7 @@
 struct cpr_info_addrs {
 	int family;
 	struct sockaddr_storage src;
+	bool src_is_chosen; /* by the rules of util/iface.h, not given */
 	struct sockaddr_storage dest;
 };
 

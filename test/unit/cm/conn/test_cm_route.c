@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Routes to a peer with several addresses, and requests that try them: cm/conn/cm_route.c. */
+#include "cm/conn/cm_route.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "cm/conn/cm_conn.h"
+#include "cm/conn/cm_connect.h"
+#include "cm/conn/cm_req.h"
+#include "cm/ep/cm_ep.h"
+#include "unit/cm/cm_fixture.h"
+
+/* Addresses of this host in these tests: 127.*. None of the others needs a route. */
+static bool is_here(const struct sockaddr *addr)
+{
+	const struct sockaddr_in *in = (const void *)addr;
+
+	return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+static struct cm_node node = { .cfg.is_local = is_here };
+
+/* Returns an endpoint at 10.1.0.1/16 and 10.2.0.1/16. */
+static struct cm_ep make_ep(void)
+{
+	struct cm_ep cep = { .node = &node, .sock_cnt = 2 };
+
+	cm_test_addr("10.1.0.1", 7, &cep.addr);
+	cm_test_addr("10.1.0.1", 7, &cep.socks[0].addr);
+	cm_test_addr("10.2.0.1", 7, &cep.socks[1].addr);
+	cep.socks[0].prefix_len = cep.socks[1].prefix_len = 16;
+	return cep;
+}
+
+static unsigned list_of(const struct cm_ep *cep, const char *const *texts, unsigned cnt,
+			struct cm_route *routes)
+{
+	union cm_addr addrs[UTIL_NAME_ADDRS];
+
+	for (unsigned i = 0; i < cnt; i++)
+		cm_test_addr(texts[i], 9, &addrs[i]);
+	return cm_route_list(cep, addrs, cnt, routes);
+}
+
+static void expect_route(const struct cm_route *route, const char *to, uint32_t sock)
+{
+	union cm_addr addr;
+
+	cm_test_addr(to, 9, &addr);
+	cr_expect(cm_addr_is_equal(&route->to, &addr), "not %s", to);
+	cr_expect_eq(route->sock, sock, "%s", to);
+}
+
+Test(cm_route, addresses_of_own_networks_come_first_each_from_there)
+{
+	static const char *const texts[] = { "127.9.9.9", "10.2.3.4", "10.1.3.4" };
+	struct cm_route routes[CM_ROUTES_MAX];
+	struct cm_ep cep = make_ep();
+
+	cr_assert_eq(list_of(&cep, texts, 3, routes), 2, "that of this host is left out");
+	expect_route(&routes[0], "10.2.3.4", 1);
+	expect_route(&routes[1], "10.1.3.4", 0);
+}
+
+Test(cm_route, a_peer_whose_addresses_are_all_here_has_one_route)
+{
+	static const char *const texts[] = { "127.0.0.1", "127.0.0.2" };
+	struct cm_route routes[CM_ROUTES_MAX];
+	struct cm_ep cep = make_ep();
+
+	cr_assert_eq(list_of(&cep, texts, 2, routes), 1);
+	expect_route(&routes[0], "127.0.0.1", 0);
+}
+
+Test(cm_route, one_address_is_tried_from_the_first_socket_and_then_from_the_near_one)
+{
+	static const char *const near[] = { "10.1.3.4" }, *const other[] = { "10.2.3.4" };
+	struct cm_route routes[CM_ROUTES_MAX];
+	struct cm_ep cep = make_ep();
+
+	cr_assert_eq(list_of(&cep, near, 1, routes), 1);
+	expect_route(&routes[0], "10.1.3.4", 0);
+	cr_assert_eq(list_of(&cep, other, 1, routes), 2);
+	expect_route(&routes[0], "10.2.3.4", 0);
+	expect_route(&routes[1], "10.2.3.4", 1);
+	cep.is_private = true;
+	cr_assert_eq(list_of(&cep, other, 1, routes), 1, "its peer admits one address");
+}
+
+Test(cm_route, without_any_route_there_is_the_one_to_the_first_address)
+{
+	static const char *const texts[] = { "255.255.255.255", "255.255.255.255", "127.0.0.1" };
+	struct cm_route routes[CM_ROUTES_MAX];
+	struct cm_ep cep = make_ep();
+
+	cr_assert_eq(list_of(&cep, texts, 3, routes), 1);
+	expect_route(&routes[0], "255.255.255.255", 0);
+}
+
+/* ---- requests ---- */
+
+/*
+ * Two ends on loopback that count as hosts of their own. The name of b begins with the address of
+ * `silent`, where no process replies.
+ */
+static struct cm_end a, b;
+static struct cm_raw_peer silent;
+static struct cm_paths before;
+
+static struct cm_node *open_ends(int timeout_ms, bool is_known)
+{
+	struct cm_node *ends;
+
+	before = cm_test_paths;
+	cm_test_apart = true;
+	cm_test_paths = (struct cm_paths){ .all = WIRE_CM_PATH_NIC, .best = { WIRE_CM_PATH_NIC } };
+	ends = cm_ends_open(timeout_ms, &a, &b);
+	a.fd_cnt = b.fd_cnt = 0;
+	cm_raw_peer_open(&silent, "127.0.0.3", NULL);
+	cm_node_lock(ends);
+	if (is_known)
+		b.cep->addr = silent.addr;
+	cm_node_unlock(ends);
+	return ends;
+}
+
+static void close_ends(struct cm_node *ends)
+{
+	cm_raw_peer_close(&silent);
+	cm_ends_close(ends, &a, &b);
+	cm_test_paths = before;
+	cm_test_apart = false;
+}
+
+/** Connects a to the name of b: the silent address, and then the one where it is. */
+static void connect_by_name(struct cm_node *ends, bool is_silent_first)
+{
+	union cm_addr list[2] = { silent.addr, cm_test_addr_of(&b) };
+
+	if (!is_silent_first) {
+		list[0] = cm_test_addr_of(&b);
+		list[1] = silent.addr;
+	}
+	cm_node_lock(ends);
+	cr_assert_eq(cm_connect_locked(a.cep, list, 2, false), 0);
+	cm_node_unlock(ends);
+}
+
+Test(cm_route, a_silent_address_costs_a_few_packets_and_the_next_one_is_used)
+{
+	struct cm_node *ends = open_ends(0, true);
+	struct sockaddr_storage name;
+	struct in_addr others[UTIL_NAME_OTHERS];
+	struct wire_cm_pkt req;
+	union cm_addr first;
+	unsigned cnt = 0;
+
+	connect_by_name(ends, true);
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS), "%s", a.why);
+	while (cm_raw_peer_recv(&silent, &req, 0)) {
+		cr_expect_eq(req.type, WIRE_CM_REQ);
+		cr_expect_not(req.req.has_name, "this is the first address");
+		cnt++;
+	}
+	cr_expect_geq(cnt, 1);
+	cr_expect_leq(cnt, 2 * CM_REQ_ROUTE_TRIES, "%u", cnt);
+	cm_node_lock(ends);
+	cm_conn_addr(UTIL_CONTAINER_OF(util_list_first(&a.cep->conns), struct cm_conn, cep_link),
+		     &name);
+	cm_node_unlock(ends);
+	cr_assert_eq(cm_addr_import((struct sockaddr *)&name, &first), 0);
+	cr_expect(cm_addr_is_equal(&first, &silent.addr), "the peer keeps its name");
+	cr_expect_eq(util_name_others((struct sockaddr *)&name, others), 0, "loopback");
+	close_ends(ends);
+}
+
+Test(cm_route, a_closed_port_at_one_address_does_not_end_the_request)
+{
+	struct cm_node *ends = open_ends(0, true);
+
+	cm_raw_peer_refuse(&silent);
+	connect_by_name(ends, true);
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS), "%s", a.why);
+	close_ends(ends);
+}
+
+Test(cm_route, another_process_at_a_further_address_is_not_taken_for_the_peer)
+{
+	struct cm_node *ends = open_ends(2000, false);
+
+	connect_by_name(ends, true);
+	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(a.up, 0);
+	cr_expect_eq(b.prepared, 0);
+	cr_expect_eq(a.failed_err, -FI_ETIMEDOUT, "%d: %s", a.failed_err, a.why);
+	cr_expect(strstr(a.why, " or 127.0.0.1:"), "%s", a.why);
+	cr_expect_gt(cm_end_stats(&b).tx_naks, 0);
+	close_ends(ends);
+}
+
+Test(cm_route, a_first_address_that_replies_needs_no_other)
+{
+	struct cm_node *ends = open_ends(0, false);
+	struct wire_cm_pkt req;
+
+	connect_by_name(ends, false);
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS), "%s", a.why);
+	cr_expect_not(cm_raw_peer_recv(&silent, &req, 0), "the further one was tried");
+	close_ends(ends);
+}

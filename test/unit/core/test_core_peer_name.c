@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Which peer a connection from one of several addresses belongs to: core/core_peer.c. */
+#include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "support/core_pair.h"
+#include "util/name.h"
+
+static struct node nodes[1];
+
+static void setup(void)
+{
+	nodes_open(nodes, 1);
+}
+
+static void teardown(void)
+{
+	nodes_close(nodes, 1);
+}
+
+TestSuite(core_peer_name, .init = setup, .fini = teardown);
+
+static bool never_busy(struct core_chan *chan)
+{
+	return false;
+}
+
+static void close_nothing(struct core_chan *chan)
+{
+}
+
+static const struct core_chan_ops idle_ops = { .is_busy = never_busy, .close = close_nothing };
+
+/** Returns a name: an address 10.x.0.1 and a further one, or none (0). */
+static struct sockaddr_in name_of(uint8_t first, uint8_t other)
+{
+	struct sockaddr_in name = { .sin_family = AF_INET, .sin_port = htons(4711) };
+	struct in_addr further = { htonl(0x0A000001u | (uint32_t)other << 16) };
+
+	name.sin_addr.s_addr = htonl(0x0A000001u | (uint32_t)first << 16);
+	util_name_set_others(&name, &further, other ? 1 : 0);
+	return name;
+}
+
+static uint64_t insert(const struct sockaddr_in *name)
+{
+	uint64_t idx = CORE_AV_NONE;
+
+	cr_assert_eq(core_av_insert(nodes[0].ep.av, (const struct sockaddr *)name, &idx), 0);
+	cr_assert_eq(core_ep_av_inserted(&nodes[0].ep, idx), 0);
+	return idx;
+}
+
+/** Reports a connection with a peer that states this name. Returns its fi_addr. */
+static fi_addr_t up(struct core_chan *chan, struct sockaddr_in name, uint32_t caps)
+{
+	*chan = (struct core_chan){ .ops = &idle_ops, .eager_max = 100, .caps = caps };
+	core_peer_on_up(&nodes[0].ep, chan, (struct sockaddr *)&name, 1);
+	cr_assert(chan->peer);
+	return chan->peer->fi_addr;
+}
+
+Test(core_peer_name, a_known_name_is_the_senders_if_it_has_the_address_that_was_proved)
+{
+	struct sockaddr_in name = name_of(1, 2);
+	uint64_t idx = insert(&name);
+	static struct core_chan own, other, foreign;
+
+	cr_expect_eq(up(&foreign, name_of(1, 3), 0), FI_ADDR_NOTAVAIL, "anybody can state it");
+	cr_expect_eq(up(&other, name_of(4, 2), 0), FI_ADDR_NOTAVAIL, "it states another name");
+	cr_expect_eq(up(&own, name_of(1, 2), 0), idx);
+}
+
+Test(core_peer_name, a_job_key_proves_the_name)
+{
+	struct sockaddr_in name = name_of(1, 0);
+	uint64_t idx = insert(&name);
+	static struct core_chan chan;
+
+	cr_expect_eq(up(&chan, name_of(1, 3), CORE_CHAN_AUTHENTIC), idx);
+}
+
+Test(core_peer_name, a_peer_known_by_the_address_that_it_uses_keeps_that)
+{
+	struct sockaddr_in name = name_of(3, 0);
+	uint64_t idx = insert(&name);
+	static struct core_chan chan;
+
+	cr_expect_eq(up(&chan, name_of(1, 3), 0), idx);
+}
+
+Test(core_peer_name, an_unnamed_peer_is_named_by_a_name_with_both_of_its_addresses)
+{
+	struct sockaddr_in same_first = name_of(1, 4), both = name_of(1, 2), kept;
+	static struct core_chan chan;
+	struct core_peer *peer;
+	uint64_t idx;
+
+	cr_assert_eq(up(&chan, both, 0), FI_ADDR_NOTAVAIL);
+	peer = chan.peer;
+	insert(&same_first);
+	cr_expect_eq(peer->fi_addr, FI_ADDR_NOTAVAIL, "it was not reached there");
+	cr_assert_eq(core_av_remove(nodes[0].ep.av, core_av_find(nodes[0].ep.av, (void *)&both),
+				    &(bool){ false }),
+		     0);
+	idx = insert(&both);
+	cr_expect_eq(peer->fi_addr, idx);
+	cr_expect_eq(chan.peer, peer);
+	memcpy(&kept, &peer->addr, sizeof(kept));
+	cr_expect_eq(memcmp(&kept, &both, sizeof(both)), 0, "the name for the next request");
+}
