@@ -11,6 +11,7 @@
 #include "cm/conn/cm_req.h"
 #include "cm/ep/cm_ep.h"
 #include "unit/cm/cm_fixture.h"
+#include "unit/cm/conn/dgram_fixture.h"
 
 /* Addresses of this host in these tests: 127.*. None of the others needs a route. */
 static bool is_here(const struct sockaddr *addr)
@@ -209,4 +210,57 @@ Test(cm_route, a_first_address_that_replies_needs_no_other)
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS), "%s", a.why);
 	cr_expect_not(cm_raw_peer_recv(&silent, &req, 0), "the further one was tried");
 	close_ends(ends);
+}
+
+/* ---- names in HELLO ---- */
+
+/** Sends a HELLO that states a name beginning with this address. */
+static void state_name(struct dgram_peer *g, const union cm_addr *stated)
+{
+	struct wire_cm_pkt ack, hello;
+
+	cr_assert(cm_raw_peer_get_ack(&g->s, &g->to, &ack));
+	cm_raw_peer_make_hello(&g->s, &ack, &hello);
+	hello.features = WIRE_CM_FEATURE_NAME;
+	cm_addr_to_wire(stated, &hello.hello.addr);
+	cm_raw_peer_send(&g->s, &g->to, &hello);
+}
+
+Test(cm_route, a_sender_is_reported_by_the_name_it_states_and_the_address_it_proved)
+{
+	struct cm_paths paths = { .all = WIRE_CM_PATH_NIC, .best = { WIRE_CM_PATH_NIC } };
+	struct cm_conn *conn;
+	struct dgram_peer g;
+	union cm_addr stated;
+
+	dgram_peer_open(&g, paths, NULL, 0);
+	cm_test_addr("10.9.9.9", 7, &stated);
+	state_name(&g, &stated);
+	cm_raw_peer_await(&g.s, WIRE_CM_WELCOME);
+	cm_node_lock(g.node);
+	conn = UTIL_CONTAINER_OF(util_list_first(&g.a.cep->conns), struct cm_conn, cep_link);
+	cr_expect(cm_addr_is_equal(&conn->addr, &stated));
+	cr_expect(cm_addr_is_equal(&conn->via.to, &g.s.addr));
+	cr_expect(cm_addr_is_equal(&conn->peer->addr, &g.s.addr), "its place in the table");
+	cm_node_unlock(g.node);
+	dgram_peer_close(&g);
+}
+
+Test(cm_route, a_name_that_no_peer_can_have_makes_a_hello_malformed)
+{
+	struct cm_paths paths = { .all = WIRE_CM_PATH_NIC, .best = { WIRE_CM_PATH_NIC } };
+	struct wire_cm_pkt ack;
+	struct dgram_peer g;
+	union cm_addr stated;
+
+	dgram_peer_open(&g, paths, NULL, 0);
+	state_name(&g, &g.to); /* the endpoint's own */
+	cm_test_addr("224.0.0.1", 7, &stated);
+	state_name(&g, &stated);
+	cm_test_addr("::1", 7, &stated);
+	state_name(&g, &stated);
+	cr_expect(cm_raw_peer_get_ack(&g.s, &g.to, &ack), "there was another reply");
+	cr_expect_eq(cm_end_stats(&g.a).rx_malformed, 3);
+	cr_expect_eq(cm_end_get(&g.a, &g.a.prepared), 0);
+	dgram_peer_close(&g);
 }
