@@ -71,6 +71,7 @@ static void cm_ep_init(struct cm_ep *cep)
 	cep->uid = geteuid();
 	util_job_self(&cep->self);
 	cep->unused_max = CM_UNUSED_MAX;
+	cep->held_max = CM_HELD_MAX;
 	util_list_init(&cep->conns);
 	util_list_init(&cep->incoming);
 	util_list_init(&cep->req_queue);

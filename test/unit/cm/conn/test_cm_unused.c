@@ -124,6 +124,46 @@ Test(cm_unused, the_end_of_a_connection_makes_room)
 	cr_expect_eq(come_from(CROWDED).type, WIRE_CM_NAK);
 }
 
+/**
+ * What a host gets that sends a message on each of its sessions, measured: the limit and no more,
+ * while a host that has none gets its first.
+ */
+Test(cm_unused, a_host_that_uses_all_its_sessions_gets_no_more_than_its_share)
+{
+	unsigned got = 0, refused = 0;
+
+	pthread_mutex_lock(&a.lock);
+	a.last_rx_ns = UINT64_MAX;
+	pthread_mutex_unlock(&a.lock);
+	a.cep->held_max = 2 * MAX;
+	for (unsigned i = 0; i < 3 * MAX; i++) {
+		enum wire_cm_type reply = come_from(CROWDED).type;
+
+		got += reply == WIRE_CM_WELCOME;
+		refused += reply == WIRE_CM_NAK;
+		if (reply == WIRE_CM_WELCOME)
+			cm_test_sleep_ms(CM_UNUSED_SWEEP_MS +
+					 1); /* the next sweep sees its message */
+	}
+	cr_expect_eq(got, 2 * MAX);
+	cr_expect_eq(refused, MAX);
+	cr_expect_eq(cm_end_stats(&a).unused_refused, MAX);
+	cr_expect_eq(come_from(other_host()).type, WIRE_CM_WELCOME);
+	cr_expect_eq(cm_end_get(&a, &a.down), 0, "the others stay");
+}
+
+Test(cm_unused, the_end_of_a_used_connection_makes_room)
+{
+	struct wire_cm_pkt bye = { .type = WIRE_CM_BYE, .dst_inc = a.cep->inc };
+
+	a.cep->held_max = 2;
+	fill(2);
+	cr_expect_eq(come_from(CROWDED).type, WIRE_CM_NAK);
+	cm_raw_peer_send(&raw_peers[0], &to, &bye);
+	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(come_from(CROWDED).type, WIRE_CM_WELCOME);
+}
+
 /** Rings have no session numbers. */
 Test(cm_unused, paths_without_sessions_are_not_counted)
 {

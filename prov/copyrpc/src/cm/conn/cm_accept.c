@@ -265,7 +265,7 @@ static bool cm_hello_has_ended(const struct cm_ep *cep, const struct cm_hello *h
 			    util_clock_ns());
 }
 
-/** Returns whether the sender's host has too many sessions on which nothing was received. */
+/** Returns whether the sender's host has too many sessions, or too many without any message. */
 static bool cm_hello_exceeds_unused(struct cm_ep *cep, const struct cm_hello *hello)
 {
 	return hello->fd < 0 &&
@@ -299,7 +299,7 @@ static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 	} else if (cm_hello_exceeds_unused(cep, hello)) {
 		cep->stats->unused_refused++;
 		cm_hello_refuse(cep, hello, -FI_EAGAIN,
-				"too many connections of this host wait for their first message");
+				"too many connections of this host, or too many without a message");
 	} else if (hello->fd < 0 && !cm_pending_make_room(cep, &hello->via.to, util_clock_ns())) {
 		cm_hello_refuse(cep, hello, -FI_EAGAIN,
 				"too many connections are pending at the peer");

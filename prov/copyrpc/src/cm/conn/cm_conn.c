@@ -59,7 +59,7 @@ static void cm_conn_set_state(struct cm_conn *conn, enum cm_conn_state state)
 	}
 	if (conn->is_dgram && conn->state == CM_CONN_UP) {
 		conn->cep->watched_cnt--;
-		cm_unused_remove(conn);
+		cm_unused_end(conn);
 	}
 	conn->state = state;
 }

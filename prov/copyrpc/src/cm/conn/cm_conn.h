@@ -60,7 +60,8 @@ struct cm_conn {
 	bool is_suspect;      /* a PING is due */
 	bool is_broken;       /* ends with BROKEN instead of BYE */
 	bool is_zombie;       /* counted by cm_pending.h */
-	bool is_unused;       /* counted by cm_unused.h */
+	bool is_unused;       /* counted by cm_unused.h as such */
+	bool is_held;         /* counted by cm_unused.h */
 	uint64_t accepted_ns; /* time of the HELLO datagram; 0: own attempt */
 	uint32_t try_cnt;
 	uint32_t refused_cnt; /* ICMP errors since the last packet */

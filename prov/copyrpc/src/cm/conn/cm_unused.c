@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Unused connections: see cm_unused.h. */
+/* Unused connections, and all of a host: see cm_unused.h. */
 #include "cm/conn/cm_unused.h"
 
 #include "cm/conn/cm_conn.h"
@@ -11,6 +11,8 @@ void cm_unused_add(struct cm_conn *conn)
 {
 	if (!conn->accepted_ns || !(conn->path & (WIRE_CM_PATH_UD | WIRE_CM_PATH_UDP)))
 		return;
+	conn->is_held = true;
+	conn->cep->held_cnt[cm_pending_host(conn->cep, &conn->via.to)]++;
 	conn->is_unused = true;
 	conn->cep->unused_cnt[cm_pending_host(conn->cep, &conn->via.to)]++;
 }
@@ -21,6 +23,15 @@ void cm_unused_remove(struct cm_conn *conn)
 		return;
 	conn->is_unused = false;
 	conn->cep->unused_cnt[cm_pending_host(conn->cep, &conn->via.to)]--;
+}
+
+void cm_unused_end(struct cm_conn *conn)
+{
+	cm_unused_remove(conn);
+	if (!conn->is_held)
+		return;
+	conn->is_held = false;
+	conn->cep->held_cnt[cm_pending_host(conn->cep, &conn->via.to)]--;
 }
 
 /** Uncounts the connections on which the engine has received a message since. */
@@ -39,8 +50,11 @@ static void cm_unused_sweep(struct cm_ep *cep)
 
 bool cm_unused_has_room(struct cm_ep *cep, const union cm_addr *addr, uint64_t now_ns)
 {
-	const uint32_t *cnt = &cep->unused_cnt[cm_pending_host(cep, addr)];
+	uint32_t host = cm_pending_host(cep, addr);
+	const uint32_t *cnt = &cep->unused_cnt[host];
 
+	if (cep->held_cnt[host] >= cep->held_max)
+		return false;
 	if (*cnt < cep->unused_max)
 		return true;
 	if (now_ns >= cep->unused_sweep_ns) {

@@ -72,6 +72,8 @@ struct cm_ep {
 	uint32_t watched_cnt;                  /* conns without a stream in UP */
 	uint32_t unused_cnt[CM_PENDING_HOSTS]; /* cm_unused.h, by host */
 	uint32_t unused_max;
+	uint32_t held_cnt[CM_PENDING_HOSTS]; /* cm_unused.h, by host */
+	uint32_t held_max;
 	uint64_t unused_sweep_ns; /* earliest time of the next sweep */
 	bool is_private;          /* connects with `admitted` alone */
 	union cm_addr admitted;   /* family 0: no peer */
