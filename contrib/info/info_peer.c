@@ -219,6 +219,8 @@ static void peer_judge_open(struct info_report *report, const char *host, const 
 static void peer_judge_ping(struct info_report *report, const char *host, const char *path,
 			    const struct info_peer_result *result)
 {
+	const char *ports = getenv("FI_COPYRPC_PORTS");
+
 	if (!strcmp(path, "nic")) {
 		info_add(report, INFO_SLOW, TOPIC, "probe-nic",
 			 "path nic: both hosts have an RDMA device, but no message gets through: "
@@ -233,8 +235,12 @@ static void peer_judge_ping(struct info_report *report, const char *host, const 
 		 "%s there (%s): a firewall blocks the ports, or these addresses belong to "
 		 "networks that are not connected",
 		 host, result->here, result->there, fi_strerror(-result->error));
-	info_mend(report, "on both: export FI_COPYRPC_PORTS=50000-50999; firewall-cmd "
-			  "--add-port=50000-50999/udp; or choose the network: FI_COPYRPC_IFACE");
+	ports = ports && *ports ? ports : "50000-50999";
+	info_mend(report,
+		  "on both: export FI_COPYRPC_PORTS=%s; firewall-cmd --add-port=%s/udp, or nft add "
+		  "rule inet filter input udp dport %s accept (as root); or choose the network: "
+		  "FI_COPYRPC_IFACE",
+		  ports, ports, ports);
 }
 
 static void peer_judge_done(struct info_report *report, const char *path,

@@ -16,6 +16,7 @@
 #include "util/clock.h"
 #include "util/event.h"
 #include "util/log.h"
+#include "util/param.h"
 
 static const uint8_t cm_req_next[CM_REQ_STATE_CNT] = {
 	[CM_REQ_QUEUED] = CM_STATE_BIT(CM_REQ_PROBE) | CM_STATE_BIT(CM_REQ_ATTEMPT),
@@ -163,11 +164,15 @@ static double cm_req_timeout_s(const struct cm_req *req)
 
 static void cm_req_fail_silent(struct cm_req *req)
 {
+	const char *ports = util_params.ports;
+
 	cm_req_fail(
 		req->peer, -FI_ETIMEDOUT,
 		"no reply for %.1f s (FI_COPYRPC_PEER_TIMEOUT); check that the process runs, that "
-		"FI_COPYRPC_JOB_KEY is the same in both, and that no firewall drops UDP",
-		cm_req_timeout_s(req));
+		"FI_COPYRPC_JOB_KEY is the same in both, and that no firewall of the two hosts "
+		"drops UDP to these ports (FI_COPYRPC_PORTS=%s%s)",
+		cm_req_timeout_s(req), ports ? ports : "50000-50999",
+		ports ? "" : " would limit them to a range to open");
 }
 
 static void cm_req_fail_unreachable(struct cm_req *req)
