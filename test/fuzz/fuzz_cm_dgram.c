@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cm/ep/cm_ep.h"
+#include "cm/conn/cm_connect.h"
 #include "cm/conn/cm_conn.h"
 #include "cm/conn/cm_dgram.h"
 #include "cm/conn/cm_pending.h"
@@ -206,10 +207,27 @@ static void lie_half(struct wire_cm_params *params)
 	params->fd_cnt = how & 0x40 ? how % (WIRE_CM_FDS_MAX + 1) : 0;
 }
 
+/** Writes an address that a name may begin with: that of a liar, of the friend, or our own. */
+static bool lie_name(struct wire_cm_addr *name)
+{
+	uint8_t how = (uint8_t)take(1);
+
+	if (how < 0xA0)
+		return false;
+	if (how % 4 < 2)
+		cm_addr_to_wire(&liars[(how >> 2) % LIARS].addr, name);
+	else
+		cm_addr_to_wire(how % 4 == 2 ? &friend.cep->addr : &us.cep->addr, name);
+	return true;
+}
+
 static void lie_body(const struct liar *liar, struct wire_cm_pkt *pkt)
 {
 	switch (pkt->type) {
-	case WIRE_CM_REQ: pkt->req.paths = (uint32_t)bend(PATHS) & 0xFF; break;
+	case WIRE_CM_REQ:
+		pkt->req.paths = (uint32_t)bend(PATHS) & 0xFF;
+		pkt->req.has_name = lie_name(&pkt->req.name);
+		break;
 	case WIRE_CM_ACK:
 		memset(pkt->ack.name, 'a', WIRE_CM_NAME_LEN);
 		pkt->ack.paths = (uint32_t)bend(PATHS) & 0xFF;
@@ -218,6 +236,8 @@ static void lie_body(const struct liar *liar, struct wire_cm_pkt *pkt)
 	case WIRE_CM_HELLO:
 		memcpy(pkt->hello.cookie, liar->cookie, WIRE_CM_COOKIE_LEN);
 		cm_addr_to_wire(&liar->addr, &pkt->hello.addr);
+		if (lie_name(&pkt->hello.addr))
+			pkt->features = WIRE_CM_FEATURE_NAME;
 		lie_half(&pkt->hello.params);
 		break;
 	case WIRE_CM_WELCOME: lie_half(&pkt->welcome.params); break;
@@ -294,6 +314,20 @@ static void connect_to(struct user *from, const union cm_addr *to)
 	cm_connect(from->cep, &to->sa, false);
 }
 
+/** Connects to, or gives up, a name whose addresses are those of two liars. */
+static void connect_to_name(const struct liar *first, bool is_cancelled)
+{
+	union cm_addr list[2] = { first->addr, liars[take(1) % LIARS].addr };
+	unsigned cnt = cm_addr_is_equal(&list[0], &list[1]) ? 1 : 2;
+
+	cm_node_lock(node);
+	if (is_cancelled)
+		cm_connect_cancel_locked(us.cep, list, cnt);
+	else
+		cm_connect_locked(us.cep, list, cnt, false);
+	cm_node_unlock(node);
+}
+
 static void step(void)
 {
 	uint8_t what = (uint8_t)take(1);
@@ -303,14 +337,14 @@ static void step(void)
 	switch (what % 16) {
 	default: come_lie(liar); break;
 	case 8: come_bytes(liar); break;
-	case 9: connect_to(&us, &liar->addr); break;
-	case 10: cm_connect_cancel(us.cep, &liar->addr.sa); break;
+	case 9: connect_to_name(liar, false); break;
+	case 10: connect_to_name(liar, true); break;
 	case 11: connect_to(&friend, &us.cep->addr); break;
 	case 12: look(&us); break;
 	case 13: look(&friend); break;
 	case 14: next_deadline(); break;
 	case 15:
-		if (k->cm && !cm_addr_is_equal(&k->cm->addr, &friend.cep->addr))
+		if (k->cm && !cm_addr_is_equal(&k->cm->via.to, &friend.cep->addr))
 			put(&us, k);
 		break;
 	}

@@ -118,7 +118,7 @@ struct wire_cm_pkt {
 	union {
 		struct {
 			uint32_t paths;
-			/* First address of the peer's name, if it is not the one sent to. */
+			/* First address of the name that is looked for, if it has several. */
 			bool has_name;
 			struct wire_cm_addr name;
 		} req;

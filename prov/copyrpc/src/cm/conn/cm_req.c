@@ -69,7 +69,7 @@ static void cm_req_send(struct cm_req *req)
 	cm_req_arm(req, cm_req_backoff_ns(is_first ? req->route_tries : req->try_cnt));
 	req->try_cnt++;
 	req->route_tries++;
-	ret = cm_udp_send_req(cep, via, &req->name, req->nonce);
+	ret = cm_udp_send_req(cep, via, req->peer->node_cnt > 1 ? &req->name : NULL, req->nonce);
 	if (ret)
 		cm_req_on_unreachable(req->peer, &via->to, req->nonce, ret);
 }

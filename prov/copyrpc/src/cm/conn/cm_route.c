@@ -78,11 +78,29 @@ static unsigned cm_route_local(const struct cm_ep *cep, const union cm_addr *add
 	return local;
 }
 
+/*
+ * Adds the routes of one class to those found: 0: in a network of a socket, 1: behind a route,
+ * 2: of this host.
+ */
+static unsigned cm_route_add(const struct cm_ep *cep, const union cm_addr *to, bool is_local,
+			     unsigned class, struct cm_route *routes, unsigned found)
+{
+	uint32_t sock = is_local ? 0 : cm_route_near(cep, to);
+	unsigned own = is_local ? 2 : sock == CM_ROUTE_NONE;
+
+	if (own != class)
+		return found;
+	if (own == 1)
+		sock = cm_route_far(cep, to);
+	if (sock != CM_ROUTE_NONE)
+		routes[found++] = (struct cm_route){ .to = *to, .sock = sock };
+	return found;
+}
+
 unsigned cm_route_list(const struct cm_ep *cep, const union cm_addr *addrs, unsigned cnt,
 		       struct cm_route *routes)
 {
 	unsigned local, found = 0;
-	uint32_t sock;
 
 	if (cnt == 1)
 		return cm_route_of_one(cep, addrs, routes);
@@ -90,17 +108,8 @@ unsigned cm_route_list(const struct cm_ep *cep, const union cm_addr *addrs, unsi
 	routes[0] = (struct cm_route){ .to = addrs[0] };
 	if (local == (1u << cnt) - 1)
 		return 1;
-	for (unsigned i = 0; i < cnt; i++) {
-		sock = local >> i & 1 ? CM_ROUTE_NONE : cm_route_near(cep, &addrs[i]);
-		if (sock != CM_ROUTE_NONE)
-			routes[found++] = (struct cm_route){ .to = addrs[i], .sock = sock };
-	}
-	for (unsigned i = 0; i < cnt; i++) {
-		if (local >> i & 1 || cm_route_near(cep, &addrs[i]) != CM_ROUTE_NONE)
-			continue;
-		sock = cm_route_far(cep, &addrs[i]);
-		if (sock != CM_ROUTE_NONE)
-			routes[found++] = (struct cm_route){ .to = addrs[i], .sock = sock };
-	}
+	for (unsigned class = 0; class < 3; class ++)
+		for (unsigned i = 0; i < cnt; i++)
+			found = cm_route_add(cep, &addrs[i], local >> i & 1, class, routes, found);
 	return found ? found : 1;
 }

@@ -4,9 +4,9 @@
  *
  * A name has up to three addresses (util/name.h), best first. Those in a network that this endpoint
  * has an address in come first, each from that address; then those that some route leads to. An
- * address without a route is left out. So is one that is this host's own, if another one is not:
- * the peer is on another host, and both hosts have a bridge with this address. If all are this
- * host's own, the first is enough.
+ * address without a route is left out. One that is this host's own comes last, if another one is
+ * not: most likely the peer is on another host, and both hosts have a bridge with this address. If
+ * all are this host's own, the first is enough.
  *
  * A name of one address may be that of a process that knows nothing of further addresses, or has
  * been given none of ours. It is tried from the first socket, and only then from a nearer one.

@@ -167,8 +167,8 @@ int cm_udp_send_req(struct cm_ep *cep, const struct cm_route *via, const union c
 	struct wire_cm_pkt pkt = { .type = WIRE_CM_REQ, .nonce = nonce, .features = CM_FEATURES };
 
 	pkt.req.paths = cep->paths.all;
-	pkt.req.has_name = !cm_addr_is_equal(name, &via->to);
-	if (pkt.req.has_name)
+	pkt.req.has_name = name != NULL;
+	if (name)
 		cm_addr_to_wire(name, &pkt.req.name);
 	return cm_udp_send(cep, &pkt, via);
 }

@@ -22,8 +22,8 @@ struct wire_cm_pkt;
 int cm_udp_bind(union cm_addr *addr);
 
 /**
- * Sends a REQ for the endpoint whose name begins with `name`. Returns 0 if it left or was lost, or
- * -FI_E* if there is no route. Any thread.
+ * Sends a REQ for the endpoint whose name begins with `name` (NULL: for any that is there). Returns
+ * 0 if it left or was lost, or -FI_E* if there is no route. Any thread.
  */
 int cm_udp_send_req(struct cm_ep *cep, const struct cm_route *via, const union cm_addr *name,
 		    uint64_t nonce);

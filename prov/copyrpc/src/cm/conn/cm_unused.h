@@ -8,8 +8,8 @@
  * a correct peer connects because it has something to send. Of each host at most CM_UNUSED_MAX may
  * be unused: another one is refused for now and retries, and the connections that exist stay. So a
  * stranger that wants more must send messages, and the endpoint's process must receive them. Of
- * each host at most CM_HELD_MAX may exist, used or not: a quarter of the numbers, more than one host
- * has processes for.
+ * each host at most CM_HELD_MAX may exist, used or not: a quarter of the numbers, more than a host
+ * has processes.
  *
  * Counts are per host, as in cm_pending.h; hosts that collide share one. Only connections that the
  * peer made, by a path with sessions, are counted. Protected by the node's mutex.
