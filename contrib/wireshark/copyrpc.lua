@@ -90,7 +90,7 @@ local head_s = declare("handshake", "Head", {
 	{ "nonce", 8, hex = true }, { "src_inc", 8, hex = true }, { "dst_inc", 8, hex = true }, { "features", 8, hex = true },
 })
 local mac_s = declare("handshake", "MAC", { { "mac", 32 } })
-local req_s = declare("req", "REQ", { { "paths", 4, hex = true }, { "zero", 124, zero = true } })
+local req_s = declare("req", "REQ", { { "paths", 4, hex = true }, { "name", 24 }, { "zero", 100, zero = true } })
 local ack_s = declare("ack", "ACK", {
 	{ "cookie", 16 }, { "name", 32, kind = "text" }, { "paths", 4, hex = true }, { "zero", 4, zero = true },
 })
@@ -487,6 +487,14 @@ local function read_parameters(tvb, pinfo, at, limit, node, index)
 	end
 end
 
+-- read_req ...: the name that is looked for is an address, or zeros.
+local function read_req(tvb, at, limit, node)
+	read(tvb, at, limit, req_s, node)
+	if not is_zero(tvb(at + 4, 24)) then
+		read_address(tvb, at + 4, limit, node)
+	end
+end
+
 local function read_ack(tvb, at, limit, node)
 	local _, items = read(tvb, at, limit, ack_s, node)
 	if not tvb(at + 16, 32):string():match("^[0-9a-f]+$") or #tvb(at + 16, 32):string() ~= 32 then
@@ -517,7 +525,7 @@ local function read_nak(tvb, at, limit, node)
 end
 
 local bodies = {
-	function(tvb, _, at, limit, node) read(tvb, at, limit, req_s, node) end,
+	function(tvb, _, at, limit, node) read_req(tvb, at, limit, node) end,
 	function(tvb, _, at, limit, node) read_ack(tvb, at, limit, node) end,
 	function(tvb, _, at, limit, node) read_nak(tvb, at, limit, node) end,
 	function(tvb, pinfo, at, limit, node)

@@ -160,12 +160,18 @@ static void decode_address(const struct wire_cm_addr *addr)
 
 static void decode_body(const struct wire_cm_pkt *pkt)
 {
-	static const uint8_t zero[124];
+	static const uint8_t zero[100];
+	uint8_t name[WIRE_CM_ADDR_LEN] = { 0 };
 
 	switch (pkt->type) {
 	case WIRE_CM_REQ:
 		SHOW("req", &pkt->req, paths);
+		if (pkt->req.has_name)
+			wire_cm_addr_encode(&pkt->req.name, name);
+		show_bytes("req.name", name, sizeof(name));
 		show_bytes("req.zero", zero, sizeof(zero));
+		if (pkt->req.has_name)
+			decode_address(&pkt->req.name);
 		break;
 	case WIRE_CM_ACK:
 		SHOW_BYTES("ack", &pkt->ack, cookie);

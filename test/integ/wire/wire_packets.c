@@ -182,6 +182,10 @@ static void request_and_ack(uint64_t nonce, const struct wire_pcap_end *src,
 
 	pkt.req.paths = 0xF;
 	send_cm(&pkt, WIRE_CM_REQ, nonce, src, dst, true);
+	/* Again, for a name with several addresses. */
+	pkt.req.has_name = true;
+	pkt.req.name = (struct wire_cm_addr){ .family = 4, .port = 4711, .ip = { 10, 1, 2, 3 } };
+	send_cm(&pkt, WIRE_CM_REQ, nonce, src, dst, true);
 	memset(&pkt.ack, 0xC1, sizeof(pkt.ack));
 	memcpy(pkt.ack.name, "0123456789abcdef0123456789abcdef", sizeof(pkt.ack.name));
 	pkt.ack.paths = WIRE_CM_PATH_UDP;
