@@ -125,8 +125,8 @@ Test(cm_unused, the_end_of_a_connection_makes_room)
 }
 
 /**
- * What a host gets that sends a message on each of its sessions, measured: the limit and no more,
- * while a host that has none gets its first.
+ * Counts the sessions of a host that sends a message on each: the limit and no more, while a host
+ * that has none gets its first.
  */
 Test(cm_unused, a_host_that_uses_all_its_sessions_gets_no_more_than_its_share)
 {
