@@ -100,7 +100,6 @@ static int core_peer_reserve(struct core_ep *ep, uint64_t fi_addr)
 
 static void core_peer_name(struct core_peer *peer, uint64_t fi_addr)
 {
-	core_av_addr(peer->ep->av, fi_addr, &peer->addr);
 	peer->fi_addr = fi_addr;
 	peer->ep->peers[fi_addr] = peer;
 	util_list_remove(&peer->ep_link);
@@ -402,8 +401,10 @@ int core_ep_av_inserted(struct core_ep *ep, uint64_t fi_addr)
 		return 0;
 	if (core_peer_reserve(ep, fi_addr))
 		return -FI_ENOMEM;
-	if (!ep->peers[fi_addr])
-		core_peer_name(peer, fi_addr);
+	if (ep->peers[fi_addr])
+		return 0;
+	core_peer_name(peer, fi_addr);
+	peer->addr = addr;
 	return 0;
 }
 
