@@ -16,6 +16,7 @@
 #include "bench.h"
 #include "common/ft_fab.h"
 #include "common/ft_proc.h"
+#include "util/fi_old.h"
 
 #include <rdma/fi_ext_copyrpc.h>
 #include <rdma/fi_rma.h>

@@ -2,6 +2,7 @@
 /* Registers memory: see ft_mr.h. */
 #include "ft_mr.h"
 #include "ft_data.h"
+#include "util/fi_old.h"
 
 void ft_region_open(struct ft_fab *fab, struct ft_region *region, size_t len, uint64_t access,
 		    uint64_t key)

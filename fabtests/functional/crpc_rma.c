@@ -10,6 +10,7 @@
 #include "common/ft_data.h"
 #include "common/ft_mr.h"
 #include "common/ft_op.h"
+#include "util/fi_old.h"
 
 #include <rdma/fi_rma.h>
 #include <signal.h>

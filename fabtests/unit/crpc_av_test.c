@@ -6,6 +6,7 @@
  */
 #include "common/ft_data.h"
 #include "common/ft_op.h"
+#include "util/fi_old.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

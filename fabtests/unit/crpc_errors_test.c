@@ -7,6 +7,7 @@
  * peers that die (crpc_death) or close (crpc_close).
  */
 #include "common/ft_rule.h"
+#include "util/fi_old.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

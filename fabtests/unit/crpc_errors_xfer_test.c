@@ -5,6 +5,7 @@
  */
 #include "common/ft_rule.h"
 #include "common/ft_mr.h"
+#include "util/fi_old.h"
 
 #include <poll.h>
 #include <rdma/fi_atomic.h>

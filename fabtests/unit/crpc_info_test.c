@@ -6,6 +6,7 @@
  * Pages: fi_getinfo(3), fi_endpoint(3), fi_domain(3), fi_fabric(3).
  */
 #include "common/ft_fab.h"
+#include "util/fi_old.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,6 +7,7 @@
  */
 #include "common/ft_data.h"
 #include "common/ft_msg.h"
+#include "util/fi_old.h"
 
 #include <poll.h>
 #include <pthread.h>

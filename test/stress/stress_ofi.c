@@ -25,6 +25,7 @@
 
 #include "ofi/cpr_prov.h"
 #include "support/check.h"
+#include "util/fi_old.h"
 
 #define MSGS    20000
 #define TAG     7

@@ -23,6 +23,7 @@
 
 #include "open.h"
 #include "support/check.h"
+#include "util/fi_old.h"
 
 #define MSGS    3000
 #define THREADS 2

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "unit/ofi/ofi_fixture.h"
+#include "util/fi_old.h"
 #include "util/param.h"
 
 #define PRIMARY (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "unit/ofi/ofi_fixture.h"
+#include "util/fi_old.h"
 
 static struct ofi_pair p;
 

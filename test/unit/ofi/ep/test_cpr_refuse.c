@@ -11,6 +11,7 @@
 #include <rdma/fi_trigger.h>
 
 #include "unit/ofi/ofi_fixture.h"
+#include "util/fi_old.h"
 
 /* Checks an op table: its size, then only pointers. */
 static void expect_full(const char *what, const void *ops)

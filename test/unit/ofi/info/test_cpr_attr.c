@@ -7,6 +7,7 @@
 
 #include "ofi/base/cpr_offer.h"
 #include "unit/ofi/ofi_fixture.h"
+#include "util/fi_old.h"
 #include "util/param.h"
 
 static struct fi_info *offer;

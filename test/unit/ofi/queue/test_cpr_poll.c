@@ -8,6 +8,7 @@
 #include "ofi/queue/cpr_yield.h"
 #include "unit/ofi/ofi_fixture.h"
 #include "util/clock.h"
+#include "util/fi_old.h"
 
 static struct ofi_pair p;
 static struct fid_poll *set;

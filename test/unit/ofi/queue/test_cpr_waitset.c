@@ -9,6 +9,7 @@
 
 #include "unit/ofi/ofi_fixture.h"
 #include "util/clock.h"
+#include "util/fi_old.h"
 
 static struct ofi_pair p;
 static struct fid_wait *set;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "unit/ofi/xfer/mr_fixture.h"
+#include "util/fi_old.h"
 
 #define LEN (300u << 10)
 

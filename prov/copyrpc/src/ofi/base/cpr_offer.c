@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/msg/core_rx.h"
+#include "util/fi_old.h"
 #include "util/param.h"
 
 static_assert(CPR_IOV_LIMIT == CORE_RX_IOV_MAX, "equal limits in core");

@@ -23,9 +23,10 @@
 /* Name of the fabric of datagram endpoints. Their domains add the device: "copyrpc-dgram-udp". */
 #define CPR_DGRAM_NAME "copyrpc-dgram"
 
-#define CPR_RC_PROTO         (FI_PROV_SPECIFIC | 0x00C09001u)
+/* The high bit is set in values of a provider's own (fabric(7)). */
+#define CPR_RC_PROTO         (1U << 31 | 0x00C09001u)
 #define CPR_RC_PROTO_VERSION 1u
-#define CPR_UD_PROTO         (FI_PROV_SPECIFIC | 0x00C09002u)
+#define CPR_UD_PROTO         (1U << 31 | 0x00C09002u)
 #define CPR_UD_PROTO_VERSION 1u
 
 #define CPR_PRIMARY_CAPS                                                                           \

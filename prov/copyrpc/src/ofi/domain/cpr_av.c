@@ -4,6 +4,7 @@
 
 #include <netdb.h>
 #include <rdma/fi_errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -402,8 +403,9 @@ static int cpr_av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 static struct fi_ops cpr_av_fi_ops = CPR_FID_OPS(cpr_av_close, cpr_av_bind, cpr_no_control);
 
+/* The table ends there also where libfabric's has more members, which are about keys. */
 static struct fi_ops_av cpr_av_ops = {
-	.size = sizeof(struct fi_ops_av),
+	.size = offsetof(struct fi_ops_av, av_set) + sizeof(cpr_av_ops.av_set),
 	.insert = cpr_av_insert,
 	.insertsvc = cpr_av_insertsvc,
 	.insertsym = cpr_av_insertsym,

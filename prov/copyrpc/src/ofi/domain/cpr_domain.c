@@ -31,6 +31,7 @@
 #include "ofi/xfer/cpr_rpc.h"
 #include "stats/stats_report.h"
 #include "util/bits.h"
+#include "util/fi_old.h"
 #include "util/log.h"
 #include "util/param.h"
 

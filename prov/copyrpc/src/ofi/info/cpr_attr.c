@@ -12,6 +12,7 @@
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_fabric.h"
 #include "ofi/base/cpr_offer.h"
+#include "util/fi_old.h"
 #include "util/log.h"
 
 #define CPR_ATTR_BITS_MAX 256

@@ -19,6 +19,7 @@
 #include "ofi/dgram/cpr_dgram.h"
 #include "ofi/info/cpr_attr.h"
 #include "ofi/info/cpr_info.h"
+#include "util/fi_old.h"
 #include "util/log.h"
 #include "util/param.h"
 

@@ -3,6 +3,7 @@
 #include "ofi/queue/cpr_cq.h"
 
 #include <rdma/fi_errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,11 +18,13 @@
 
 #define CPR_CQ_SIZE_MAX 65536u /* limit of the first allocation: the queue grows anyway */
 
-/* fi_cq_err_entry of libfabric 1.20 and later; before, it ended with err_data_size. */
-struct cpr_cq_err_entry_src {
-	struct fi_cq_err_entry e;
-	fi_addr_t src_addr;
-};
+/*
+ * Lengths of struct fi_cq_err_entry that an application has, by the API version that it names: up
+ * to 1.4, up to 1.19, and from 1.20 on. This file may be built with the header of any.
+ */
+#define CPR_CQ_ERR_LEN     offsetof(struct fi_cq_err_entry, err_data_size)
+#define CPR_CQ_ERR_LEN_1_5 (CPR_CQ_ERR_LEN + sizeof(size_t))
+#define CPR_CQ_ERR_SRC     CPR_CQ_ERR_LEN_1_5 /* where src_addr is in the longest */
 
 static inline struct cpr_cq *cpr_cq_of(struct fid_cq *fid)
 {
@@ -232,11 +235,12 @@ static void cpr_cq_fill_err(const struct cpr_cq *cq, const struct fi_cq_err_entr
 	void *user_data = buf->err_data;
 	bool is_users = FI_VERSION_GE(api, FI_VERSION(1, 5)) && buf->err_data_size;
 
-	*buf = *err;
+	memcpy(buf, err, CPR_CQ_ERR_LEN);
 	buf->err_data = is_users ? user_data : NULL;
-	buf->err_data_size = 0;
+	if (FI_VERSION_GE(api, FI_VERSION(1, 5)))
+		buf->err_data_size = 0;
 	if (FI_VERSION_GE(api, FI_VERSION(1, 20)))
-		((struct cpr_cq_err_entry_src *)buf)->src_addr = src;
+		memcpy((char *)buf + CPR_CQ_ERR_SRC, &src, sizeof(src));
 }
 
 static ssize_t cpr_cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
