@@ -12,7 +12,7 @@ copyrpc $PACKAGE_VERSION
   ncurses      $have_ncurses (live view of copyrpc_top)
   unit tests   $have_criterion (Criterion)
   MPI tests    $have_mpi
-  Open MPI PML $have_openmpi_pml (component for Open MPI 4.1)
+  Open MPI PML $have_openmpi_pml (component for Open MPI ${openmpi_series:-4.1 and 5.0})
   probes       $have_sdt (USDT)
   UCX peer     $have_ucx
   CK peer      $have_ck

@@ -38,6 +38,7 @@ struct pml_peer {
 struct pml_comm {
 	uint64_t context;         /**< bits of a tag */
 	uint64_t source;          /**< context and own rank */
+	struct pml_comm *next;    /**< another one that was made of a group */
 	struct pml_peer *peers[]; /**< by rank of the remote group; NULL: not looked up yet */
 };
 
@@ -81,6 +82,7 @@ struct pml {
 	char *provider_path;
 	int priority;
 	int use_directed;
+	int use_btls;
 	int connect;
 	int verbose;
 	int output;
@@ -123,6 +125,11 @@ int pml_peers_publish(void);
 struct pml_peer *pml_peers_open(struct ompi_proc_t *proc);
 int pml_peers_add_procs(struct ompi_proc_t **procs, size_t count);
 int pml_peers_del_procs(struct ompi_proc_t **procs, size_t count);
+
+/* pml_copyrpc_onesided.c */
+int pml_onesided_open(bool progress_threads, bool mpi_threads);
+void pml_onesided_del_procs(struct ompi_proc_t **procs, size_t count);
+void pml_onesided_close(void);
 
 /* pml_copyrpc_pvar.c */
 void pml_pvars_register(void);

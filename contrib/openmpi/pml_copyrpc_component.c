@@ -23,6 +23,7 @@ static int component_register(void)
 {
 	pml.priority = 60;
 	pml.use_directed = 1;
+	pml.use_btls = 1;
 	pml.connect = 7;
 	pml.provider = NULL;
 	pml.provider_path = NULL;
@@ -41,14 +42,31 @@ static int component_register(void)
 	      "Connect to the other processes of the node in MPI_Init if they are at most that "
 	      "many (up to 64); 0: each connection waits for its first message",
 	      MCA_BASE_VAR_TYPE_INT, &pml.connect);
+	param("btls",
+	      "Open the BTLs (1): one-sided operations of Open MPI 5.0 take them; 4.1 opens "
+	      "them itself",
+	      MCA_BASE_VAR_TYPE_INT, &pml.use_btls);
 	pml_pvars_register();
 	param("verbose", "Report the provider that was selected (1)", MCA_BASE_VAR_TYPE_INT,
 	      &pml.verbose);
 	return OMPI_SUCCESS;
 }
 
+/* Structures of Open MPI whose size depends on how it was built, or on a header of missing/. */
+static bool component_fits(void)
+{
+	return opal_mutex_t_class.cls_sizeof == sizeof(opal_mutex_t) &&
+	       mca_pml_base_request_t_class.cls_sizeof == sizeof(mca_pml_base_request_t) &&
+	       ompi_communicator_t_class.cls_sizeof == sizeof(ompi_communicator_t);
+}
+
 static int component_open(void)
 {
+	if (!component_fits()) {
+		opal_output(0, "pml copyrpc: built with headers of an Open MPI that was "
+			       "configured otherwise than this one");
+		return OMPI_ERR_NOT_AVAILABLE;
+	}
 	pml.output = opal_output_open(NULL);
 	opal_output_set_verbosity(pml.output, pml.verbose);
 	return OMPI_SUCCESS;
@@ -75,10 +93,13 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 	init_state(mpi_threads);
 	if (pml_fabric_open(mpi_threads) != OMPI_SUCCESS)
 		return NULL;
-	if (pml_peers_publish() != OMPI_SUCCESS) {
+	if (pml_peers_publish() != OMPI_SUCCESS ||
+	    pml_onesided_open(progress_threads, mpi_threads) != OMPI_SUCCESS) {
+		pml_onesided_close();
 		pml_fabric_close();
 		return NULL;
 	}
+	pml_compat_set_flags(&pml_module);
 	*priority = pml.priority;
 	return &pml_module;
 }
@@ -89,13 +110,14 @@ static int component_fini(void)
 		opal_progress_unregister(pml_progress);
 	pml.enabled = false;
 	pml_wait_restore();
+	pml_onesided_close();
 	pml_fabric_close();
 	return OMPI_SUCCESS;
 }
 
 mca_pml_base_component_t mca_pml_copyrpc_component __attribute__((visibility("default"))) = {
 	.pmlm_version = {
-		MCA_PML_BASE_VERSION_2_0_0,
+		PML_BASE_VERSION,
 		.mca_component_name = "copyrpc",
 		.mca_component_major_version = OMPI_MAJOR_VERSION,
 		.mca_component_minor_version = OMPI_MINOR_VERSION,
@@ -123,7 +145,8 @@ static int module_enable(bool enable)
 static int module_dump(struct ompi_communicator_t *comm, int verbose)
 {
 	opal_output(0, "pml copyrpc: context %u: %d refused operations, %d sends without a user",
-		    (unsigned)PML_COMM_CONTEXT(comm), (int)pml.blocked_cnt, (int)pml.internal);
+		    (unsigned)(pml_comm_of(comm)->context >> PML_CONTEXT_SHIFT),
+		    (int)pml.blocked_cnt, (int)pml.internal);
 	return OMPI_SUCCESS;
 }
 
@@ -148,6 +171,6 @@ mca_pml_base_module_t pml_module = {
 	.pml_imrecv = pml_probe_imrecv,
 	.pml_mrecv = pml_probe_mrecv,
 	.pml_dump = module_dump,
-	.pml_max_contextid = PML_CONTEXT_MAX,
+	.pml_max_contextid = PML_CONTEXT_GROUP - 1,
 	.pml_max_tag = PML_TAG_MAX,
 };

@@ -138,6 +138,7 @@ static void peer_close(struct pml_peer *peer)
 int pml_peers_del_procs(struct ompi_proc_t **procs, size_t count)
 {
 	peers_finish_sends();
+	pml_onesided_del_procs(procs, count);
 	for (size_t i = 0; i < count; i++) {
 		struct pml_peer *peer = procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
 

@@ -175,7 +175,7 @@ static inline struct pml_request *pml_request_take(opal_free_list_t *list,
 	opal_list_item_t *item = (opal_list_item_t *)lifo->opal_lifo_head.data.item;
 	struct pml_request *req = (struct pml_request *)item;
 
-	lifo->opal_lifo_head.data.item = (opal_list_item_t *)item->opal_list_next;
+	pml_compat_lifo_set(lifo, (opal_list_item_t *)item->opal_list_next);
 	++*pml_comm_refs(comm);
 	req->base.req_comm = comm;
 	req->base.req_ompi.req_mpi_object.comm = comm;
@@ -203,7 +203,7 @@ static inline void pml_request_return(struct pml_request *req)
 	}
 	r->req_state = OMPI_REQUEST_INVALID;
 	r->super.super.opal_list_next = (opal_list_item_t *)lifo->opal_lifo_head.data.item;
-	lifo->opal_lifo_head.data.item = &r->super.super;
+	pml_compat_lifo_set(lifo, &r->super.super);
 	if (OPAL_UNLIKELY(--*pml_comm_refs(comm) == 0))
 		pml_request_release_comm(comm);
 }

@@ -27,10 +27,12 @@
 #define PML_SOURCE_SHIFT  PML_TAG_BITS
 #define PML_CONTEXT_SHIFT (PML_TAG_BITS + PML_SOURCE_BITS)
 
-/** Largest MPI tag, number of ranks and context id. */
+/** Largest MPI tag, number of ranks and context. */
 #define PML_TAG_MAX     ((1 << (PML_TAG_BITS - 1)) - 1)
 #define PML_RANKS_MAX   (1 << PML_SOURCE_BITS)
 #define PML_CONTEXT_MAX ((1 << PML_CONTEXT_BITS) - 1)
+/** Contexts from here on are of communicators that were made of a group, without a parent. */
+#define PML_CONTEXT_GROUP (1 << (PML_CONTEXT_BITS - 1))
 
 #define PML_TAG_SYNC (UINT64_C(1) << 62)
 #define PML_TAG_ACK  (UINT64_C(1) << 63)

@@ -31,11 +31,13 @@ integ_select_libfabric()
 }
 
 # integ_select_mpi: Open MPI matches through that provider; one-sided operations become messages
-# too (osc pt2pt) instead of going around it through shared windows.
+# too (osc pt2pt) instead of going around it through shared windows. 5.0 has no pt2pt: they are
+# messages of its own transports.
 integ_select_mpi()
 {
 	integ_select_libfabric
 	export OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_osc=pt2pt
+	! integ_is_ompi5 || export OMPI_MCA_osc=rdma
 	export OMPI_MCA_mtl_ofi_provider_include="$integ_provider"
 }
 
@@ -48,6 +50,7 @@ integ_select_pml()
 	[ -z "${COPYRPC_ENV:-}" ] || dir=$(dirname "$COPYRPC_ENV")/../lib/copyrpc/openmpi
 	[ -e "$dir/mca_pml_copyrpc.so" ] || integ_die "no component in $dir"
 	export OMPI_MCA_mca_base_component_path=$dir:SYSTEM_DEFAULT:USER_DEFAULT OMPI_MCA_pml=copyrpc
+	export PMIX_MCA_mca_base_component_path= # copyrpc_env tells why
 	unset OMPI_MCA_mtl OMPI_MCA_mtl_ofi_provider_include
 }
 
@@ -61,11 +64,19 @@ integ_select_btl()
 	export OMPI_MCA_osc=rdma OMPI_MCA_btl=ofi,self ONESIDED_OSC_RDMA=1
 }
 
-# integ_share_cores: ranks that find no core of their own sleep while they wait.
+# integ_share_cores: ranks that find no core of their own sleep while they wait. The last two are for
+# mpirun of Open MPI 5.0, which is that of PRRTE.
 integ_share_cores()
 {
 	export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 	export OMPI_MCA_hwloc_base_binding_policy=none
+	export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
+}
+
+# integ_is_ompi5: returns whether mpirun is of Open MPI 5.
+integ_is_ompi5()
+{
+	[[ $(mpirun --version 2> /dev/null) == *'(Open MPI) 5.'* ]]
 }
 
 # integ_allow_root: mpirun refuses root unless two variables say that root is meant.

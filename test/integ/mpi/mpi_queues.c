@@ -94,6 +94,10 @@ static const struct field {
 	FIELD(opal_pointer_array_t, addr),
 	FIELD(ompi_communicator_t, c_name),
 	FIELD(ompi_communicator_t, c_contextid),
+#if OMPI_MAJOR_VERSION >= 5
+	FIELD(ompi_communicator_t, c_contextidb),
+	FIELD(ompi_communicator_t, c_index),
+#endif
 	FIELD(ompi_communicator_t, c_my_rank),
 	FIELD(ompi_communicator_t, c_local_group),
 	FIELD(ompi_communicator_t, c_remote_group),
