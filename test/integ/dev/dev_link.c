@@ -2,14 +2,16 @@
 /*
  * Links of a NIC between two processes.
  *
- * usage: dev_link mlx5|verbs [messages [small|wrap|dc|few|mixed]]
+ * usage: dev_link mlx5|verbs [messages [small|wrap|dc|few|mixed|moves|scarce|broken]]
  * both directions at once, then the end of one process
  *
  * small: queues of the smallest depths, so that each of them is full, empty and wrapped all the
  * time. wrap: as small, on two links only and without long waits, so that 16 bits overflow, which
  * is checked for all counters. dc: over DC, an initiator for each link. few: over DC, two
  * initiators with small queues for all links. mixed: half of the links over DC, the others over RC.
- * Names of the devices: dev_pair.h.
+ * moves: as few, but each end moves each link every 100 writes between DC and RC. scarce: as moves,
+ * and one end has queue pairs for half of the links. broken: as moves, and one end breaks what half
+ * of the links use at that moment: they end, the others do not. Names of the devices: dev_pair.h.
  *
  * Two processes, a device each, links with rings from 1 KiB to 1 MiB between them. Messages of
  * random length go both ways over all of them; every byte and every immediate is checked; free
@@ -40,7 +42,8 @@ struct dev *dev;
 struct end ends[LINKS];
 unsigned links = LINKS;
 static uint32_t msgs = 20000;
-static bool small, wrap, few, is_mixed;
+bool moves, is_broken;
+static bool small, wrap, few, is_mixed, is_scarce;
 static int rc_max = 1000;
 static uint32_t sleeps, reads, downs;
 static uint64_t start_ns;
@@ -54,6 +57,7 @@ static void make_links(void)
 
 	for (i = 0; i < links; i++) {
 		memset(&own, 0, sizeof(own));
+		own.peer_moves = moves;
 		CHECK(!ops->link_create(dev, 1024ull << 2 * i, &ends[i].link));
 		CHECK(!ends[i].link->ops->describe(ends[i].link, &own));
 		pair_tell(&own, sizeof(own));
@@ -62,10 +66,15 @@ static void make_links(void)
 		ends[i].link->user = &ends[i];
 		CHECK(ends[i].link->tx_base && ends[i].link->tx_len == 1024ull << 2 * i);
 		dcs += !!(ends[i].link->caps & DEV_CAP_DC);
-		CHECK(ops != &m5_dev_ops || !((struct m5_link *)ends[i].link)->dc.id ==
-						    !(ends[i].link->caps & DEV_CAP_DC));
+		CHECK(!moves == !(ends[i].link->caps & DEV_CAP_MOVE));
+		CHECK(ops != &m5_dev_ops || moves ||
+		      !((struct m5_link *)ends[i].link)->dc.id ==
+			      !(ends[i].link->caps & DEV_CAP_DC));
 	}
-	CHECK(is_mixed ? dcs && dcs < links : dcs == (rc_max ? 0 : links));
+	if (is_mixed || is_scarce)
+		CHECK(dcs && dcs < links);
+	else
+		CHECK(dcs == (rc_max ? 0 : links));
 	pair_meet();
 }
 
@@ -170,14 +179,18 @@ static void check_laps(void)
 
 static bool try_send(struct end *end)
 {
-	uint64_t off = end->tx_pos & (end->link->tx_len - 1), len, i;
-	uint32_t units =
-		clip(units_of(end, end->sent, end->link->tx_len), end->tx_pos, end->link->tx_len);
+	uint64_t off, len, i, ring_len;
+	uint32_t units;
 	bool asks;
 	int ret;
 
+	if (end->is_gone || end->sent == msgs)
+		return false;
+	ring_len = end->link->tx_len;
+	off = end->tx_pos & (ring_len - 1);
+	units = clip(units_of(end, end->sent, ring_len), end->tx_pos, ring_len);
 	len = (uint64_t)units * DEV_IMM_UNIT;
-	if (end->sent == msgs || !has_room(end, len))
+	if (!has_room(end, len))
 		return false;
 	for (i = 0; i < len; i++)
 		end->link->tx_base[off + i] = pair_pattern(end->sent, i);
@@ -194,6 +207,8 @@ static bool try_send(struct end *end)
 	end->sent++;
 	if (wrap)
 		see_lap(end);
+	if (moves)
+		move_now_and_then(end);
 	return true;
 }
 
@@ -214,6 +229,14 @@ static void take_imm(struct end *end, uint32_t imm)
 }
 
 /* ---- the loop ---- */
+
+/* Closes a link that has ended: the peer's next access fails. */
+static void leave(struct end *end)
+{
+	end->is_gone = true;
+	end->link->ops->detach(end->link);
+	end->link->ops->close(end->link);
+}
 
 static bool poll_one(void)
 {
@@ -238,8 +261,11 @@ static bool poll_one(void)
 	case DEV_EV_ACCESS: CHECK(!"an end of accesses that were not started"); break;
 	case DEV_EV_DOWN:
 		CHECK(ev.status < 0);
-		fprintf(stderr, "side %d: link down: %s\n", side, fi_strerror(-ev.status));
+		fprintf(stderr, "side %d: link %u down: %s\n", side, (unsigned)(end - ends),
+			fi_strerror(-ev.status));
 		downs++;
+		if (is_broken)
+			leave(end);
 		break;
 	}
 	return true;
@@ -254,7 +280,10 @@ static bool is_done(void)
 {
 	unsigned i;
 
-	for (i = 0; i < links; i++)
+	for (i = 0; is_broken && i < BREAKS; i++)
+		if (!ends[i].is_gone && side)
+			return false;
+	for (i = is_broken ? BREAKS : 0; i < links; i++)
 		if (ends[i].sent != msgs || ends[i].got != msgs || ends[i].acked != ends[i].asked)
 			return false;
 	return bulk_is_over();
@@ -291,16 +320,20 @@ static void play(void)
 			busy |= try_send(&ends[pair_rand() % links]);
 		for (i = 0; i < 32 && poll_one(); i++)
 			busy = true;
+		for (i = 0; is_broken && side && i < BREAKS; i++)
+			if (!ends[i].is_gone && ends[i].sent >= msgs / 2)
+				move_break(&ends[i]);
 		bulk_start();
 		loop_use();
-		CHECK(!downs);
+		CHECK(downs <= (is_broken ? BREAKS : 0));
 		idle = busy ? 0 : idle + 1;
 		/* Polls until there is an event, as an application does. */
 		if (idle >= IDLE_ROUNDS && !wrap)
 			sleep_once();
 		else if (idle && wrap)
 			sched_yield(); /* The awaited event comes from a thread of the device */
-		CHECK(util_clock_ns() - start_ns < LIMIT_NS);
+		CHECK(util_clock_ns() - start_ns <
+		      LIMIT_NS + msgs * (moves ? 20 * UTIL_NS_PER_MS : 0));
 	}
 }
 
@@ -355,7 +388,7 @@ static void be_left(void)
 		for (i = 0; i < links; i++) {
 			int ret;
 
-			if (ends[i].reading)
+			if (ends[i].reading || ends[i].is_gone)
 				continue;
 			ret = ends[i].link->ops->read_consumer(ends[i].link, &value);
 			CHECK(ret == 0 || ret == -FI_EAGAIN);
@@ -370,6 +403,8 @@ static void be_left(void)
 	for (i = 0; i < 1000; i++)
 		CHECK(!poll_one());
 	for (i = 0; i < links; i++) {
+		if (ends[i].is_gone)
+			continue;
 		CHECK(ends[i].link->ops->write_imm(ends[i].link, 0, 32, 1) < 0);
 		ends[i].link->ops->detach(ends[i].link);
 		ends[i].link->ops->close(ends[i].link);
@@ -383,7 +418,7 @@ static void run_side(void)
 	struct dev_link *never;
 
 	util_params.peer_timeout_ms = PEER_MS;
-	util_params.rc_max = rc_max;
+	util_params.rc_max = is_scarce && side ? (int)(1 + LINKS / 2) : rc_max;
 	util_params.dci_count = few ? 2 : LINKS;
 	if (small)
 		m5_tune = (struct m5_tune){ .srq = 3, .cq = 4, .sq_blocks = 8 };
@@ -403,6 +438,8 @@ static void run_side(void)
 	report(loop_stop(poll_once));
 	if (wrap)
 		check_laps();
+	if (moves)
+		move_check(msgs);
 	pair_meet();
 	while (poll_one())
 		;
@@ -434,6 +471,10 @@ int main(int argc, char **argv)
 	is_mixed = argc > 3 && !strcmp(argv[3], "mixed");
 	if (is_mixed)
 		rc_max = 1 + LINKS / 2; /* the link that stays unused has a queue pair as well */
+	is_scarce = argc > 3 && !strcmp(argv[3], "scarce");
+	is_broken = argc > 3 && !strcmp(argv[3], "broken");
+	moves = is_scarce || is_broken || (argc > 3 && !strcmp(argv[3], "moves"));
+	few |= moves;
 	small = wrap || (argc > 3 && !strcmp(argv[3], "small"));
 	links = wrap ? 2 : LINKS;
 	return pair_run(argv, run_side, true);

@@ -5,6 +5,7 @@
  *   dev_link        messages over all links, sleep, the end
  *   dev_link_bulk   gets and puts beside them
  *   dev_link_churn  links that come and go, made by this thread or by another
+ *   dev_link_move   moves of links between a queue pair and DC
  */
 #ifndef INTEG_DEV_LINK_H
 #define INTEG_DEV_LINK_H
@@ -17,6 +18,7 @@
 #include "util/clock.h"
 
 #define LINKS    6u /* at most */
+#define BREAKS   3u /* links that are broken, the first ones */
 #define LIMIT_NS (100 * UTIL_NS_PER_S)
 
 struct end {
@@ -25,12 +27,15 @@ struct end {
 	uint32_t sent, got, eagain;
 	uint32_t asked, acked; /* writes with a requested completion, and completed ones */
 	bool reading;
+	bool is_gone; /* broken and closed */
 };
 
 extern const struct dev_ops *ops;
 extern struct dev *dev;
 extern struct end ends[LINKS];
 extern unsigned links; /* that are used */
+extern bool moves;     /* links move between a queue pair and DC all the time */
+extern bool is_broken; /* one end breaks links meanwhile */
 
 /* dev_link_bulk.c */
 void bulk_make_buffers(void);
@@ -53,5 +58,13 @@ void loop_use(void);
 bool loop_take(const struct dev_event *ev);
 /** Stops the other thread; polls meanwhile. Returns its number of rounds. */
 uint32_t loop_stop(void (*poll_one)(void));
+
+/* dev_link_move.c */
+/** Begins a move of a link that has sent a message, every 100 messages. */
+void move_now_and_then(struct end *end);
+/** Breaks the way that a link's writes take, unless it is between two at the moment. */
+void move_break(struct end *end);
+/** Checks that links moved often enough while `msgs` messages were sent on each. */
+void move_check(uint32_t msgs);
 
 #endif

@@ -54,6 +54,49 @@ Test(ring_rx_short, a_short_immediate_advances_from_the_advertised_position)
 	cr_expect_eq(conn->tx.flow.remote_consumer, 256);
 }
 
+/* Puts an immediate that the device could not send as one. */
+static void put_word(uint32_t imm)
+{
+	uint32_t word = htole32(imm);
+
+	memcpy(ring + ring_off(conn->rx.producer, conn->rx.len) + DEV_LINK_WORD_OFF, &word,
+	       sizeof(word));
+}
+
+Test(ring_rx_short, an_immediate_may_be_in_the_link_word)
+{
+	start_late(0);
+	conn->tx.flow.producer = conn->tx.flush_start = 256;
+	put_meta(64, 0, 1);
+	put_word(2);
+	put_hdr(32, 1, 0, 0);
+	ring_rx_batch(conn->link->ops, conn, 0);
+	cr_expect_eq(conn->eng.err, 0);
+	cr_expect_eq(conn->rx.parsed, 64);
+	cr_expect_eq(conn->tx.flow.remote_consumer, 64);
+	put_word(wire_imm_short(2, 3));
+	put_hdr(32, 2, 0, 0);
+	ring_rx_batch(conn->link->ops, conn, 0);
+	cr_expect_eq(conn->eng.err, 0);
+	cr_expect_eq(conn->rx.parsed, 128);
+	cr_expect_eq(conn->tx.flow.remote_consumer, 160);
+	cr_expect_eq(msg_cnt, 2);
+}
+
+Test(ring_rx_short, neither_an_immediate_nor_a_link_word_is_refused)
+{
+	start_late(0);
+	put_word(0);
+	refused_imm(0);
+}
+
+Test(ring_rx_short, a_link_word_across_the_end_is_refused)
+{
+	start_late(0);
+	put_word(0x7fffffff);
+	refused_imm(0);
+}
+
 Test(ring_rx_short, a_short_immediate_without_a_message_is_refused)
 {
 	start_late(0);

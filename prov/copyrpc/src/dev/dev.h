@@ -49,7 +49,8 @@ enum dev_cap {
 	DEV_CAP_DIRECT = 1 << 0, /* tx_base is the peer's memory */
 	DEV_CAP_GET = 1 << 1,    /* get() works towards this peer; tested, not assumed */
 	DEV_CAP_PUT = 1 << 2,    /* put() works towards this peer */
-	DEV_CAP_DC = 1 << 3,     /* shared queue pairs carry it; for statistics */
+	DEV_CAP_DC = 1 << 3,     /* shared queue pairs carry it; changes with moves */
+	DEV_CAP_MOVE = 1 << 4,   /* move() works towards this peer */
 };
 
 enum dev_event_kind {
@@ -143,6 +144,7 @@ struct dev_event {
 
 /** Description of one end, sent to the peer in the handshake. The holder of the struct owns fds. */
 struct dev_desc {
+	bool peer_moves; /* for describe: the peer's version has moves (dev_link_ops.move) */
 	uint32_t len;
 	uint32_t fd_cnt;
 	uint8_t bytes[DEV_DESC_MAX];
@@ -163,7 +165,8 @@ struct dev_desc {
  * Without in-band arrival a write is a range of the ring, and its immediate counts units from its
  * head to the next one's: all 32 bits do, or the lower 16 if DEV_IMM_SHORT is set. Then bits 16 to
  * 30 are the engine's, and the range begins behind the head: 32 bytes that it does not use. A
- * device may write the link word of a head.
+ * device may write the link word of a head. An immediate of 0 arrives where the device could not
+ * send it as one: it is the lower half of the link word of the head, little endian, and not 0.
  */
 struct dev_link {
 	const struct dev_link_ops *ops;
@@ -235,6 +238,16 @@ struct dev_link_ops {
 	 */
 	bool (*withdraw)(struct dev_link *link);
 	/*
+	 * Lets the link go over a queue pair of its own (`own`), or over those that links share,
+	 * once both ends are ready; meanwhile write_imm may return -FI_EAGAIN. The end that is not
+	 * called follows. DEV_CAP_DC tells how the local writes go; the peer's may differ for a
+	 * moment. Returns 0, -FI_EALREADY if the link is on that way or gets there, -FI_EAGAIN
+	 * while another move is in progress, -FI_ENOSPC without a free queue pair, or an error
+	 * with which the link stays as it is. A peer without a free queue pair leaves it as it is,
+	 * too. NULL: there is one way.
+	 */
+	int (*move)(struct dev_link *link, bool own);
+	/*
 	 * Fills the local half of the description for the peer's connect. Duplicates descriptors.
 	 */
 	int (*describe)(struct dev_link *link, struct dev_desc *desc);
@@ -268,6 +281,11 @@ struct dev_ops {
 	 */
 	int (*open)(struct dev **dev);
 	void (*close)(struct dev *dev); /* no link and no registered memory may be left */
+	/*
+	 * Returns the number of further links that may have a queue pair of their own. NULL: links
+	 * do not move.
+	 */
+	uint32_t (*own_left)(struct dev *dev);
 	/* Creates the local half of a link with a ring of rx_len bytes (a power of two >= 1024). */
 	int (*link_create)(struct dev *dev, uint64_t rx_len, struct dev_link **link);
 	/*

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Delivery of calls and responses, and retained messages: see ring_rx.h. */
+/* Delivery of calls and responses, retained messages, and rare batches: see ring_rx.h. */
+#include "ring/ring_rx.h"
+
+#include <endian.h>
+
 #include "ring/ring_call.h"
 
 static const char *ring_rx_refused(enum core_rx_verdict verdict)
@@ -61,4 +65,13 @@ const char *ring_rx_call(struct ring_conn *conn, uint32_t call_id, uint32_t pigg
 void ring_rx_release_retained(struct core_chan *chan, core_retain_t retain)
 {
 	ring_call_release(ring_conn_of(chan), retain);
+}
+
+const char *ring_rx_in_word_cold(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	const uint8_t *head = conn->rx.base + ring_off(conn->rx.producer, conn->rx.len);
+	uint32_t imm = le32toh(
+		__atomic_load_n((const uint32_t *)(head + DEV_LINK_WORD_OFF), __ATOMIC_RELAXED));
+
+	return imm ? ring_rx_batch_bytes(dev, conn, imm) : "immediate zero";
 }

@@ -216,6 +216,9 @@ UTIL_INLINE const char *ring_rx_short(const struct dev_link_ops *dev, struct rin
 	return why;
 }
 
+/** Processes a batch whose immediate is in the link word of its head (dev/dev.h). */
+const char *ring_rx_in_word_cold(const struct dev_link_ops *dev, struct ring_conn *conn);
+
 UTIL_INLINE const char *ring_rx_batch_bytes(const struct dev_link_ops *dev, struct ring_conn *conn,
 					    uint32_t imm)
 {
@@ -224,7 +227,8 @@ UTIL_INLINE const char *ring_rx_batch_bytes(const struct dev_link_ops *dev, stru
 	struct ring_rx *rx = &conn->rx;
 
 	if (UTIL_UNLIKELY(!delta || delta > rx->len - ring_off(rx->producer, rx->len)))
-		return "immediate zero or across the ring's end";
+		return !imm && ring_tx_is_async(dev) ? ring_rx_in_word_cold(dev, conn)
+						     : "immediate zero or across the ring's end";
 	if (UTIL_UNLIKELY(rx->producer + delta - rx->consumer > rx->len))
 		return "ring overrun";
 	return is_short ? ring_rx_short(dev, conn, imm, delta) : ring_rx_long(dev, conn, delta);

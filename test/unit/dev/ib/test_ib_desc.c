@@ -201,3 +201,21 @@ Test(ib_desc, a_bit_in_a_reserved_byte_is_refused)
 	desc.bytes[0] ^= 1;
 	cr_expect_eq(decode(&desc), -FI_EINVAL, "magic");
 }
+
+Test(ib_desc, only_an_end_with_a_dc_target_moves)
+{
+	struct ib_desc d = sample, back;
+	struct dev_desc desc;
+
+	d.flags = IB_DESC_MOVES;
+	ib_desc_encode(&d, &desc);
+	cr_expect_eq(decode(&desc), -FI_EINVAL);
+	d.flags |= IB_DESC_DC;
+	d.dctn = 7;
+	d.dc_id = 8;
+	ib_desc_encode(&d, &desc);
+	cr_assert_eq(ib_desc_decode(&desc, &back), 0);
+	cr_expect_eq(back.flags, IB_DESC_DC | IB_DESC_MOVES);
+	desc.bytes[20] |= 8;
+	cr_expect_eq(decode(&desc), -FI_EINVAL, "an unknown flag");
+}

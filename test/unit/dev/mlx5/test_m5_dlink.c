@@ -55,7 +55,7 @@ static void setup(bool extended)
 
 	f = fake_dev_make();
 	make_dci();
-	l = fake_link_make(f, 16, m5_dlink_number(OWN_ID));
+	l = fake_link_make(f, 16, 0);
 	link = &l->link;
 	link->sq = (struct m5_sq){ .qpn = m5_dlink_number(OWN_ID), .pi = 2, .rung = 2 };
 	link->scq = NULL;
@@ -178,9 +178,7 @@ Test(m5_dlink, arrivals_are_found_by_their_id)
 	setup(true);
 	expect_imm(3, 3);
 	expect_imm(0x8082, 0x80010002);
-	memcpy(ring + 5 * 32 + 24, (uint8_t[]){ 0x45, 0x23, 0x01, 0 }, 4);
-	expect_imm(0, 0x12345);
-	cr_expect_eq(l->link.dc.rx_pos, (5 + 0x12345) * 32);
+	expect_imm(0, 0);
 	fake_arrive(f, OWN_DCT, 0, (OWN_ID + 1) << 16 | 1);
 	fake_arrive(f, OWN_DCT, 0, 1);
 	cr_expect(!poll_one());
@@ -191,18 +189,21 @@ Test(m5_dlink, arrivals_are_found_by_their_id)
 Test(m5_dlink, arrivals_before_attach_are_kept_in_order)
 {
 	setup(true);
-	ib_qpns_clear(&f->dev.qpns, l->link.sq.qpn);
+	m5_link_unlist(&l->link);
 	util_list_push_back(&f->dev.waiting, &l->link.ib.cold);
 	fake_arrive(f, OWN_DCT, 0, OWN_ID << 16 | 2);
-	memcpy(ring + 2 * 32 + 24, (uint8_t[]){ 0x45, 0x23, 0x01, 0 }, 4);
 	fake_arrive(f, OWN_DCT, 1, OWN_ID << 16);
+	fake_arrive(f, OWN_DCT, 2, OWN_ID << 16 | 0x8082);
 	cr_expect(!poll_one());
 	cr_expect_eq(f->dev.stray_cnt, 0);
 	cr_assert_eq(m5_link_attach(&l->link.ib.base), 0);
 	cr_assert(poll_one());
 	cr_expect_eq(ev.imm, 2);
 	cr_assert(poll_one());
-	cr_expect_eq(ev.imm, 0x12345);
+	cr_expect_eq(ev.imm, 0, "in the link word");
+	cr_assert(poll_one());
+	cr_expect_eq(ev.imm, 0x80010002);
+	cr_expect(util_list_is_empty(&f->dev.early) || !poll_one());
 	teardown();
 }
 
@@ -219,8 +220,8 @@ Test(m5_dlink, nothing_that_came_by_a_retired_id_is_kept)
 	setup(true);
 	make_ids();
 	link = &l->link;
+	m5_link_unlist(link);
 	link->dc.id = m5_ids_take(f->dev.dc.ids);
-	ib_qpns_clear(&f->dev.qpns, link->sq.qpn);
 	util_list_push_back(&f->dev.waiting, &link->ib.cold);
 	fake_arrive(f, OWN_DCT, 0, link->dc.id << 16 | 2);
 	cr_expect(!poll_one());

@@ -27,6 +27,22 @@ Test(m5_imm, what_does_not_fit_goes_into_the_link_word)
 	cr_expect_eq(m5_imm_pack(short_imm(0x7fff, 0xffff)), M5_IMM_IN_WORD);
 }
 
+Test(m5_imm, bytes_of_messages_are_no_immediates_of_an_engine)
+{
+	for (uint32_t byte = 0; byte < 256; byte++) {
+		uint32_t brief = m5_imm_of_byte((uint8_t)byte);
+
+		cr_assert(m5_imm_is_byte(brief));
+		cr_assert_eq(m5_imm_byte(brief), byte);
+		cr_assert_eq(m5_imm_unpack(brief), short_imm(byte, 0), "no units: not legal");
+	}
+	for (uint32_t units = 1; units <= 127; units++)
+		cr_assert_not(m5_imm_is_byte(m5_imm_pack(short_imm(255, units))));
+	cr_expect_not(m5_imm_is_byte(M5_IMM_IN_WORD));
+	cr_expect_not(m5_imm_is_byte(0x7f80));
+	cr_expect_eq(m5_imm_unpack(M5_IMM_IN_WORD), 0);
+}
+
 Test(m5_imm, every_brief_form_is_that_of_one_immediate)
 {
 	for (uint32_t brief = 1; brief <= 0xffff; brief++)

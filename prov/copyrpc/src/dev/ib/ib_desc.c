@@ -86,7 +86,8 @@ static bool ib_desc_is_dc_legal(const struct ib_desc *d)
 {
 	if (d->flags & IB_DESC_DC)
 		return d->dctn && d->dctn <= IB_QPN_MAX && d->dc_id && d->dc_id <= IB_DC_ID_MAX;
-	return !(d->flags & IB_DESC_DC_WANTED) && !d->dctn && !d->dc_id && !d->dc_key;
+	return !(d->flags & (IB_DESC_DC_WANTED | IB_DESC_MOVES)) && !d->dctn && !d->dc_id &&
+	       !d->dc_key;
 }
 
 static const char *ib_desc_fault(const struct ib_desc_bytes *b, const struct ib_desc *d)
@@ -95,8 +96,8 @@ static const char *ib_desc_fault(const struct ib_desc_bytes *b, const struct ib_
 		return "not a description of an RDMA link";
 	if (le16toh(b->version) != IB_DESC_VERSION)
 		return "another version: use the same copyrpc in all processes";
-	if (d->flags & ~(uint32_t)(IB_DESC_DC | IB_DESC_DC_WANTED) || b->pad || b->is_eth > 1 ||
-	    !ib_desc_is_zero(b->reserved, sizeof(b->reserved)))
+	if (d->flags & ~(uint32_t)(IB_DESC_DC | IB_DESC_DC_WANTED | IB_DESC_MOVES) || b->pad ||
+	    b->is_eth > 1 || !ib_desc_is_zero(b->reserved, sizeof(b->reserved)))
 		return "unknown flags";
 	if (d->mtu < IBV_MTU_256 || d->mtu > IBV_MTU_4096 || !d->rd_atomic)
 		return "illegal MTU or number of reads";

@@ -15,7 +15,8 @@
  *
  * An end with a DC target sets IB_DESC_DC and the fields from 72 on. A link of two such ends with
  * the same MTU goes over DC if one of them, or both, set IB_DESC_DC_WANTED. Such an end may have no
- * queue pair.
+ * queue pair. If both set IB_DESC_MOVES, the link may go over the other way later (m5_move.h). An
+ * end sets it only where the handshake found that the peer knows it.
  *
  * Tests: test/unit/dev/ib/test_ib_desc.c and test/fuzz/fuzz_ib_desc.c.
  */
@@ -39,6 +40,7 @@
 enum ib_desc_flag {
 	IB_DESC_DC = 1 << 0,        /* there is a DC target */
 	IB_DESC_DC_WANTED = 1 << 1, /* uses it if the peer has one, too; qpn may be 0 */
+	IB_DESC_MOVES = 1 << 2,     /* there is a DC target, and the link may move */
 };
 
 struct ib_desc {

@@ -62,8 +62,7 @@ void m5_dcis_pass_on(struct m5_dcis *pool, struct m5_dci *dci)
 	}
 }
 
-/* Lets the last WQE's completion be reported, if nothing behind it is. */
-static void m5_dcis_report(struct m5_dci *dci)
+void m5_dcis_report(struct m5_dci *dci)
 {
 	struct m5_wqe wqe;
 

@@ -110,6 +110,9 @@ static inline uint8_t m5_dcis_signal(const struct m5_dcis *pool, const struct m5
 	return pool->link_cnt > pool->cnt ? M5_CTRL_SIGNAL : m5_sq_signal(&dci->sq, bb);
 }
 
+/** Lets the last WQE's completion be reported, if nothing behind it is and there is room. */
+void m5_dcis_report(struct m5_dci *dci);
+
 /** Gives an idle DCI to the first link that waits, if one does. Called when it becomes idle. */
 void m5_dcis_pass_on(struct m5_dcis *pool, struct m5_dci *dci);
 

@@ -16,7 +16,9 @@
 
 #include "dev/ib/ib_mem.h"
 #include "dev/mlx5/m5_dv.h"
+#include "dev/mlx5/m5_link.h"
 #include "util/log.h"
+#include "util/param.h"
 
 struct m5_tune m5_tune = {
 	.srq = IB_SRQ_DEPTH - 1,
@@ -142,9 +144,35 @@ void m5_dev_mem_dereg(struct dev *base, struct dev_mem *mem)
 	ib_user_dereg(mem);
 }
 
+uint32_t m5_dev_own_left(struct dev *base)
+{
+	struct m5_dev *dev = (struct m5_dev *)base;
+	uint32_t cnt, max = (uint32_t)util_params.rc_max;
+
+	pthread_mutex_lock(&dev->lock);
+	cnt = dev->rc_cnt;
+	pthread_mutex_unlock(&dev->lock);
+	return cnt < max ? max - cnt : 0;
+}
+
 int m5_dev_wait_fd(struct dev *base)
 {
 	return ((struct m5_dev *)base)->async.wait_fd;
+}
+
+/* Returns true if links have events, or work that no completion will make possible. */
+static bool m5_dev_is_early(struct m5_dev *dev)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->early) {
+		const struct m5_link *link = UTIL_CONTAINER_OF(it, struct m5_link, ib.cold);
+
+		if (!ib_early_is_empty(&link->ib.early) || link->ib.err ||
+		    (m5_move_is_due(link) && !m5_move_may_sleep(link)))
+			return true;
+	}
+	return false;
 }
 
 int m5_dev_arm(struct dev *base)
@@ -155,7 +183,7 @@ int m5_dev_arm(struct dev *base)
 
 	m5_dev_disarm(base);
 	m5_dev_event_cold(dev);
-	empty = dev->early.next == &dev->early;
+	empty = !m5_dev_is_early(dev);
 	m5_cq_arm(&dev->rx);
 	for (i = 0; i < dev->active_cnt; i++)
 		m5_cq_arm(&dev->active[i]->cq);

@@ -133,6 +133,7 @@ void m5_dev_close(struct dev *dev);
 int m5_dev_mem_reg(struct dev *dev, const void *addr, size_t len, unsigned access,
 		   struct dev_mem **mem);
 void m5_dev_mem_dereg(struct dev *dev, struct dev_mem *mem);
+uint32_t m5_dev_own_left(struct dev *dev);
 int m5_dev_wait_fd(struct dev *dev);
 int m5_dev_arm(struct dev *dev);
 void m5_dev_disarm(struct dev *dev);

@@ -16,18 +16,30 @@ void m5_dlink_describe(struct m5_link *link, struct ib_desc *d)
 {
 	if (!link->dc.id)
 		return;
-	d->flags = IB_DESC_DC | (link->dc.is_wanted ? IB_DESC_DC_WANTED : 0);
+	d->flags = IB_DESC_DC | (link->dc.is_wanted ? IB_DESC_DC_WANTED : 0) |
+		   (link->move.is_known ? IB_DESC_MOVES : 0);
 	d->dctn = link->dev->dc.dctn;
 	d->dc_id = link->dc.id;
 	d->dc_key = link->dev->dc.key;
 }
 
 /* Packets of an initiator are as long as its own port permits: a target with less drops them. */
-bool m5_dlink_is_chosen(const struct m5_link *link, const struct ib_desc *peer)
+static bool m5_dlink_is_possible(const struct m5_link *link, const struct ib_desc *peer)
 {
 	return link->dc.id && (peer->flags & IB_DESC_DC) &&
-	       peer->mtu == (uint8_t)link->dev->ib.port_attr.active_mtu &&
+	       peer->mtu == (uint8_t)link->dev->ib.port_attr.active_mtu;
+}
+
+bool m5_dlink_is_chosen(const struct m5_link *link, const struct ib_desc *peer)
+{
+	return m5_dlink_is_possible(link, peer) &&
 	       (link->dc.is_wanted || (peer->flags & IB_DESC_DC_WANTED));
+}
+
+bool m5_dlink_may_move(const struct m5_link *link, const struct ib_desc *peer)
+{
+	return m5_dlink_is_possible(link, peer) && link->move.is_known &&
+	       (peer->flags & IB_DESC_MOVES);
 }
 
 void m5_dlink_retire(struct m5_link *link)
@@ -85,6 +97,13 @@ static int m5_dlink_make_av(struct m5_link *link, const struct ib_desc *peer)
 	return ret;
 }
 
+int m5_dlink_aim(struct m5_link *link, const struct ib_desc *peer)
+{
+	link->move.peer = *peer;
+	link->dc.peer_imm = peer->dc_id << M5_DLINK_ID_SHIFT;
+	return m5_dlink_make_av(link, peer);
+}
+
 int m5_dlink_connect(struct m5_link *link, const struct ib_desc *peer)
 {
 	uint8_t own = link->dev->ib.rd_atomic;
@@ -93,7 +112,7 @@ int m5_dlink_connect(struct m5_link *link, const struct ib_desc *peer)
 	if (!ret)
 		ret = ib_link_make_tx(&link->ib, peer);
 	if (!ret)
-		ret = m5_dlink_make_av(link, peer);
+		ret = m5_dlink_aim(link, peer);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&link->dev->lock);
@@ -101,13 +120,11 @@ int m5_dlink_connect(struct m5_link *link, const struct ib_desc *peer)
 	pthread_mutex_unlock(&link->dev->lock);
 	if (ret)
 		return ret;
-	/* Two blocks that the device will never take: there is no room for a write. */
-	link->sq = (struct m5_sq){ .qpn = m5_dlink_number(link->dc.id), .pi = 2, .rung = 2 };
+	m5_move_park(link);
 	link->ib.peer_qpn = peer->dctn;
 	link->ib.reads_max = peer->rd_atomic < own ? peer->rd_atomic : own;
 	link->ib.base.inline_max = 0;
 	link->ib.base.caps = DEV_CAP_GET | DEV_CAP_DC;
-	link->dc.peer_imm = peer->dc_id << M5_DLINK_ID_SHIFT;
 	link->dc.is_wanted = true;
 	link->dc.is_on = true;
 	return 0;
@@ -200,44 +217,64 @@ int m5_dlink_write(struct m5_link *link, uint64_t off, uint32_t len, uint32_t im
 	return 0;
 }
 
-/* Returns the engine's immediate, and counts where the next write's head is. */
-static uint32_t m5_dlink_imm(struct m5_link *link, uint32_t brief)
+bool m5_dlink_post_byte(struct m5_link *link, uint8_t byte)
 {
-	const struct dev_link *base = &link->ib.base;
-	uint64_t at = link->dc.rx_pos & (base->rx_len - 1);
-	uint32_t imm;
+	struct m5_dcis *pool = &link->dev->dc.pool;
+	struct m5_dci *dci = m5_dcis_take(pool, &link->dc.pool);
+	struct m5_wqe wqe;
+	uint8_t flags;
+	uint16_t bb;
 
-	if (UTIL_LIKELY(brief != M5_IMM_IN_WORD)) {
-		imm = m5_imm_unpack(brief);
-	} else {
-		memcpy(&imm, base->rx_base + at + DEV_LINK_WORD_OFF, sizeof(imm));
-		imm = le32toh(imm);
+	if (!dci || !m5_sq_has_room(&dci->sq, M5_WQE_MAX_BB))
+		return false;
+	m5_wqe_begin(&wqe, m5_sq_reserve(&dci->sq, M5_WQE_MAX_BB));
+	m5_wqe_av(&wqe, &link->dc.av);
+	m5_wqe_raddr(&wqe, link->ib.peer_ring, link->ib.peer_rkey);
+	bb = (uint16_t)M5_WQE_BLOCKS((size_t)(wqe.end - (uint8_t *)wqe.ctrl));
+	flags = m5_dcis_signal(pool, dci, bb);
+	m5_wqe_end(&wqe, dci->sq.pi, M5_OP_WRITE_IMM, dci->sq.qpn, flags,
+		   link->dc.peer_imm | m5_imm_of_byte(byte));
+	if (flags)
+		m5_sparse_put(&dci->users, dci->sq.pi, M5_USER_NONE);
+	m5_sq_commit(&dci->sq, bb, flags);
+	m5_sq_ring_built(&dci->sq);
+	m5_dcis_posted(pool, dci);
+	return true;
+}
+
+bool m5_dlink_take(struct m5_link *link, uint32_t brief, uint32_t *imm)
+{
+	if (UTIL_UNLIKELY(m5_imm_is_byte(brief))) {
+		m5_move_receive(link, m5_imm_byte(brief));
+		return false;
 	}
-	link->dc.rx_pos += (uint64_t)dev_imm_units(imm) * DEV_IMM_UNIT;
-	return imm;
+	*imm = m5_imm_unpack(brief);
+	return true;
 }
 
-struct m5_link *m5_dlink_arrived(struct m5_dev *dev, uint32_t *imm)
+bool m5_dlink_take_kept(struct m5_link *link, uint32_t kept, uint32_t *imm)
 {
-	struct m5_link *link = ib_qpns_get(&dev->qpns, m5_dlink_number(*imm >> M5_DLINK_ID_SHIFT));
-
-	if (link)
-		*imm = m5_dlink_imm(link, *imm & IB_DC_ID_MAX);
-	return link;
+	if ((kept & DEV_IMM_SHORT) && !dev_imm_units(kept))
+		return m5_dlink_take(link, m5_imm_of_byte((uint8_t)(kept >> 16)), imm);
+	*imm = kept;
+	return true;
 }
 
-struct m5_link *m5_dlink_arrived_early(struct m5_dev *dev, uint32_t *imm)
+struct m5_link *m5_dlink_find(struct m5_dev *dev, uint32_t imm)
 {
-	uint32_t id = *imm >> M5_DLINK_ID_SHIFT;
+	return ib_qpns_get(&dev->qpns, m5_dlink_number(imm >> M5_DLINK_ID_SHIFT));
+}
+
+struct m5_link *m5_dlink_find_early(struct m5_dev *dev, uint32_t imm)
+{
+	uint32_t id = imm >> M5_DLINK_ID_SHIFT;
 	struct util_list *it, *tmp;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->waiting) {
 		struct m5_link *link = UTIL_CONTAINER_OF(it, struct m5_link, ib.cold);
 
-		if (!id || link->dc.id != id)
-			continue;
-		*imm = m5_dlink_imm(link, *imm & IB_DC_ID_MAX);
-		return link;
+		if (id && link->dc.id == id)
+			return link;
 	}
 	return NULL;
 }

@@ -30,6 +30,10 @@ static inline uint32_t m5_dlink_number(uint32_t id)
 void m5_dlink_describe(struct m5_link *link, struct ib_desc *d);
 /** Returns true if a link between these two ends goes over DC. The same at both. */
 bool m5_dlink_is_chosen(const struct m5_link *link, const struct ib_desc *peer);
+/** Returns true if a link between these two ends may move between DC and RC. The same at both. */
+bool m5_dlink_may_move(const struct m5_link *link, const struct ib_desc *peer);
+/** Keeps the peer's address, so that writes may go over DC. Returns 0 or an error, logged. */
+int m5_dlink_aim(struct m5_link *link, const struct ib_desc *peer);
 /** Connects over DC. Returns 0 or an error, logged. */
 int m5_dlink_connect(struct m5_link *link, const struct ib_desc *peer);
 /**
@@ -38,14 +42,24 @@ int m5_dlink_connect(struct m5_link *link, const struct ib_desc *peer);
  */
 void m5_dlink_retire(struct m5_link *link);
 
-/** Adds the link to the pool, at attach. Returns 0 or -FI_ENOMEM. */
+/** Posts a byte of a message (m5_move.h). Returns false if there is no room now. */
+bool m5_dlink_post_byte(struct m5_link *link, uint8_t byte);
+
+/** Adds the link to the pool. Returns 0 or -FI_ENOMEM. */
 int m5_dlink_enter(struct m5_link *link);
 /** Removes it: nothing that it posted is executed any more. Any number of times. */
 void m5_dlink_leave(struct m5_link *link);
 
-/** Returns the attached link of an immediate and sets *imm to the engine's, or NULL. */
-struct m5_link *m5_dlink_arrived(struct m5_dev *dev, uint32_t *imm);
-/** Works like m5_dlink_arrived, for a link that is not attached. Called under the lock. */
-struct m5_link *m5_dlink_arrived_early(struct m5_dev *dev, uint32_t *imm);
+/** Returns the attached link of an immediate, or NULL. */
+struct m5_link *m5_dlink_find(struct m5_dev *dev, uint32_t imm);
+/** Returns a link that is not attached. Called under the lock. */
+struct m5_link *m5_dlink_find_early(struct m5_dev *dev, uint32_t imm);
+/**
+ * Takes the brief form of the next arrival. Returns true with *imm set to the engine's immediate,
+ * or false: it was of a message between the links.
+ */
+bool m5_dlink_take(struct m5_link *link, uint32_t brief, uint32_t *imm);
+/** Works like m5_dlink_take, for the unpacked form of an arrival that has waited for attach. */
+bool m5_dlink_take_kept(struct m5_link *link, uint32_t kept, uint32_t *imm);
 
 #endif

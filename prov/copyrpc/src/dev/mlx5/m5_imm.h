@@ -9,14 +9,15 @@
  *   15  14           0
  *   |0|  units        |      long form, up to M5_IMM_UNITS_MAX
  *   |1| advance |units|      short form: 8 bits of advance, 7 of units
- *   0                        the engine's immediate is the lower half of the link word in the
- *                            write's own head
+ *   |1|  byte   |  0  |      a byte of a message between the links (m5_move.h), and no write
+ *   0                        as for the engine: the immediate is in the link word (dev.h)
  *
  * Pure. Tests: test/unit/dev/mlx5/test_m5_imm.c.
  */
 #ifndef DEV_MLX5_M5_IMM_H
 #define DEV_MLX5_M5_IMM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "dev/dev.h"
@@ -40,7 +41,24 @@ static inline uint32_t m5_imm_pack(uint32_t imm)
 	return M5_IMM_SHORT | advance << M5_IMM_SHORT_UNITS | units;
 }
 
-/** Returns the engine's immediate. brief is not M5_IMM_IN_WORD. */
+/** Returns the brief form of a byte of a message. */
+static inline uint32_t m5_imm_of_byte(uint8_t byte)
+{
+	return M5_IMM_SHORT | (uint32_t)byte << M5_IMM_SHORT_UNITS;
+}
+
+/** Returns true if the brief form is a byte of a message, and no immediate of the engine. */
+static inline bool m5_imm_is_byte(uint32_t brief)
+{
+	return (brief & (M5_IMM_SHORT | M5_IMM_UNITS_MASK)) == M5_IMM_SHORT;
+}
+
+static inline uint8_t m5_imm_byte(uint32_t brief)
+{
+	return (uint8_t)(brief >> M5_IMM_SHORT_UNITS);
+}
+
+/** Returns the engine's immediate, 0 for M5_IMM_IN_WORD. A byte becomes none that is legal. */
 static inline uint32_t m5_imm_unpack(uint32_t brief)
 {
 	if (!(brief & M5_IMM_SHORT))

@@ -23,8 +23,8 @@ const struct dev_link_ops m5_link_ops = M5_LINK_OPS_INIT;
 
 #define M5_BLOCKS_PER_WR 4u /* upper limit of the library's count */
 
-/* Called under the device's lock: registers and send CQs are shared. */
-static int m5_link_make_qp(struct m5_link *link)
+/* Registers and send CQs are shared: hence the lock. */
+int m5_link_make_qp(struct m5_link *link)
 {
 	struct ibv_qp_init_attr attr = {
 		.recv_cq = link->dev->rx_obj,
@@ -55,13 +55,14 @@ static int m5_link_make_qp(struct m5_link *link)
 	return 0;
 }
 
-/* Returns everything that m5_link_make_qp() has taken. Called under the device's lock. */
-static void m5_link_drop_qp(struct m5_link *link)
+void m5_link_drop_qp(struct m5_link *link)
 {
+	struct m5_sq *sq = link->move.is_parked ? &link->move.sq : &link->sq;
+
 	if (link->ib.qp && ibv_destroy_qp(link->ib.qp))
-		UTIL_WARN(EP_CTRL, "queue pair 0x%06x stays: %s\n", link->sq.qpn, strerror(errno));
-	if (link->sq.uar)
-		m5_reg_put(link->dev, link->sq.uar);
+		UTIL_WARN(EP_CTRL, "queue pair 0x%06x stays: %s\n", link->ib.qpn, strerror(errno));
+	if (sq->uar)
+		m5_reg_put(link->dev, sq->uar);
 	if (link->scq)
 		m5_scq_put(link->scq, link->sq_blocks);
 	free(link->users.user);
@@ -69,8 +70,8 @@ static void m5_link_drop_qp(struct m5_link *link)
 	link->is_rc = false;
 	link->ib.qp = NULL;
 	link->ib.qpn = 0;
-	link->sq.qpn = 0; /* may be another link's from now on */
-	link->sq.uar = NULL;
+	sq->qpn = 0; /* may be another link's from now on */
+	sq->uar = NULL;
 	link->scq = NULL;
 	link->users.user = NULL;
 }
@@ -133,6 +134,7 @@ int m5_link_describe(struct dev_link *base, struct dev_desc *desc)
 	struct ib_link *ib = &link->ib;
 	struct ib_desc d;
 
+	link->move.is_known = desc->peer_moves;
 	ib_qp_describe(ib->qp, ib->dev, ib->psn, &ib->rx, &ib->word, &d);
 	m5_dlink_describe(link, &d);
 	ib_desc_encode(&d, desc);
@@ -147,10 +149,34 @@ int m5_link_describe(struct dev_link *base, struct dev_desc *desc)
 
 static int m5_link_connect_dc(struct m5_link *link, const struct ib_desc *peer)
 {
+	int ret;
+
 	pthread_mutex_lock(&link->dev->lock);
 	m5_link_drop_qp(link);
 	pthread_mutex_unlock(&link->dev->lock);
-	return m5_dlink_connect(link, peer);
+	ret = m5_dlink_connect(link, peer);
+	if (!ret && m5_dlink_may_move(link, peer)) {
+		link->move.state = M5_MOVE_ON_DC;
+		link->ib.base.caps |= DEV_CAP_MOVE;
+	}
+	return ret;
+}
+
+/* The id is retired where the peer cannot use it, now or later. */
+static int m5_link_connect_rc(struct m5_link *link, const struct ib_desc *peer)
+{
+	bool may_move = m5_dlink_may_move(link, peer) && !m5_dlink_aim(link, peer);
+	int ret;
+
+	if (!may_move)
+		m5_dlink_retire(link);
+	link->is_known = true;
+	ret = ib_link_connect(&link->ib, peer, &link->dev->lock, &link->dev->waiting);
+	if (!ret && may_move) {
+		link->move.state = M5_MOVE_ON_RC;
+		link->ib.base.caps |= DEV_CAP_MOVE;
+	}
+	return ret;
 }
 
 int m5_link_connect(struct dev_link *base, const struct dev_desc *desc)
@@ -174,9 +200,37 @@ int m5_link_connect(struct dev_link *base, const struct dev_desc *desc)
 			  ib_dev_name(&link->dev->ib));
 		return -FI_EOPNOTSUPP;
 	}
-	m5_dlink_retire(link);
-	link->is_known = true;
-	return ib_link_connect(&link->ib, &peer, &link->dev->lock, &link->dev->waiting);
+	return m5_link_connect_rc(link, &peer);
+}
+
+int m5_link_list(struct m5_link *link)
+{
+	struct ib_qpns *map = &link->dev->qpns;
+	int ret = 0;
+
+	if (link->ib.qpn)
+		ret = ib_qpns_set(map, link->ib.qpn, link);
+	if (!ret && link->dc.id)
+		ret = ib_qpns_set(map, m5_dlink_number(link->dc.id), link);
+	if (ret)
+		m5_link_unlist(link);
+	return ret;
+}
+
+void m5_link_unlist(struct m5_link *link)
+{
+	if (link->ib.qpn)
+		ib_qpns_clear(&link->dev->qpns, link->ib.qpn);
+	if (link->dc.id)
+		ib_qpns_clear(&link->dev->qpns, m5_dlink_number(link->dc.id));
+}
+
+static int m5_link_enter(struct m5_link *link)
+{
+	int ret = link->dc.is_on ? m5_dlink_enter(link) : m5_scq_activate(link->dev, link->scq);
+
+	link->move.is_polled = !ret && !link->dc.is_on;
+	return ret;
 }
 
 int m5_link_attach(struct dev_link *base)
@@ -188,12 +242,12 @@ int m5_link_attach(struct dev_link *base)
 	m5_dev_defer_destroy(dev);
 	if (link->ib.dead) /* an arrival could not be kept */
 		return -FI_ENOMEM;
-	ret = ib_qpns_set(&dev->qpns, link->sq.qpn, link);
+	ret = m5_link_list(link);
 	if (ret)
 		return ret;
-	ret = link->dc.is_on ? m5_dlink_enter(link) : m5_scq_activate(dev, link->scq);
+	ret = m5_link_enter(link);
 	if (ret) {
-		ib_qpns_clear(&dev->qpns, link->sq.qpn);
+		m5_link_unlist(link);
 		return ret;
 	}
 	ib_link_attached(&link->ib, &dev->lock, &dev->early);
@@ -219,17 +273,19 @@ void m5_link_halt(struct m5_link *link)
 	m5_dlink_leave(link);
 	/* Fails only if the device is gone. Then no completion follows either. */
 	if (link->ib.qp && ibv_modify_qp(link->ib.qp, &attr, IBV_QP_STATE))
-		UTIL_INFO(EP_CTRL, "queue pair 0x%06x cannot be reset: %s\n", link->sq.qpn,
+		UTIL_INFO(EP_CTRL, "queue pair 0x%06x cannot be reset: %s\n", link->ib.qpn,
 			  strerror(errno));
 }
 
 /* Removes a halted QP's number from all queues. */
 static void m5_link_forget(struct m5_link *link)
 {
-	ib_qpns_clear(&link->dev->qpns, link->sq.qpn);
-	m5_cq_forget(&link->dev->rx, link->sq.qpn);
+	m5_link_unlist(link);
+	if (!link->ib.qpn)
+		return;
+	m5_cq_forget(&link->dev->rx, link->ib.qpn);
 	if (link->scq)
-		m5_cq_forget(&link->scq->cq, link->sq.qpn);
+		m5_cq_forget(&link->scq->cq, link->ib.qpn);
 }
 
 void m5_link_detach(struct dev_link *base)
@@ -241,8 +297,9 @@ void m5_link_detach(struct dev_link *base)
 	link->ib.attached = false;
 	m5_link_halt(link);
 	m5_link_forget(link);
-	if (link->scq)
+	if (link->move.is_polled)
 		m5_scq_deactivate(link->dev, link->scq);
+	link->move.is_polled = false;
 	util_list_remove(&link->ib.cold);
 }
 

@@ -23,6 +23,7 @@
 #include "dev/dev.h"
 #include "dev/ib/ib_link.h"
 #include "dev/mlx5/m5_dev.h"
+#include "dev/mlx5/m5_move.h"
 #include "dev/mlx5/m5_sq.h"
 #include "dev/mlx5/m5_table.h"
 #include "util/bits.h"
@@ -75,16 +76,17 @@ struct m5_link {
 
 	/* Over DC (m5_dlink.h). */
 	struct {
-		bool is_on;       /* the link goes over DC */
+		bool is_on;       /* writes go over DC */
 		bool is_wanted;   /* goes over DC if the peer can */
 		bool has_entered; /* counted in the pool */
 		uint16_t inline_max;
 		uint32_t id;       /* in the immediates that arrive; 0: not reachable by DC */
 		uint32_t peer_imm; /* upper half of the immediates that leave */
-		uint64_t rx_pos;   /* of the head of the next write that arrives */
 		struct m5_dlink pool;
 		struct m5_av av; /* complete */
 	} dc;
+
+	struct m5_move move;
 };
 
 static_assert(offsetof(struct m5_link, ib) == 0, "devices embed dev_link first");
@@ -111,7 +113,7 @@ static inline void m5_link_ring(struct m5_link *link)
 	m5_sq_ring(&link->sq);
 }
 
-/** Posts a write if the link goes over DC (m5_dlink.h). Returns 0 or -FI_EAGAIN. */
+/** Posts a write if writes go over DC (m5_dlink.h). Returns 0 or -FI_EAGAIN. */
 int m5_dlink_write(struct m5_link *link, uint64_t off, uint32_t len, uint32_t imm, bool ack);
 
 UTIL_INLINE int m5_link_write(struct dev_link *base, uint64_t off, uint32_t len, uint32_t imm,
@@ -184,6 +186,16 @@ int m5_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **link);
 
 /** Ends an attached link that no completion will end: poll returns DEV_EV_DOWN with err. */
 void m5_link_fail(struct m5_link *link, int err);
+
+/** Enters the link's numbers in m5_dev.qpns. Returns 0 or -FI_ENOMEM. */
+int m5_link_list(struct m5_link *link);
+/** Removes them: no arrival is the link's any more. */
+void m5_link_unlist(struct m5_link *link);
+
+/** Makes a queue pair for the link, in INIT. Called under the lock. Returns 0 or an error. */
+int m5_link_make_qp(struct m5_link *link);
+/** Returns everything that m5_link_make_qp() has taken. Called under the lock. */
+void m5_link_drop_qp(struct m5_link *link);
 
 /** Moves the QP to RESET: the device does nothing for it any more. */
 void m5_link_halt(struct m5_link *link);

@@ -4,27 +4,51 @@
 
 #include "dev/mlx5/m5_cqe_err.h"
 #include "dev/mlx5/m5_dlink.h"
+#include "dev/mlx5/m5_imm.h"
 #include "util/log.h"
 
 const struct dev_ops m5_dev_ops = M5_DEV_OPS_INIT;
 
-bool m5_poll_early(struct m5_dev *dev, struct dev_event *ev)
+static bool m5_poll_early_imm(struct m5_link *link, struct dev_event *ev)
 {
-	struct m5_link *link = UTIL_CONTAINER_OF(dev->early.next, struct m5_link, ib.cold);
+	uint32_t kept;
 
+	while (ib_early_take(&link->ib.early, &kept))
+		if (m5_dlink_take_kept(link, kept, &ev->imm)) {
+			ev->kind = DEV_EV_IMM;
+			return true;
+		}
+	return false;
+}
+
+/* Returns true with an event of a link in m5_dev.early. Without one it does what else is due. */
+static bool m5_poll_early_link(struct m5_link *link, struct dev_event *ev)
+{
 	ev->link = &link->ib.base;
-	if (ib_early_take(&link->ib.early, &ev->imm)) {
-		ev->kind = DEV_EV_IMM;
-		if (ib_early_is_empty(&link->ib.early) && !link->ib.err)
-			util_list_remove(&link->ib.cold);
+	if (m5_poll_early_imm(link, ev))
+		return true;
+	if (link->ib.err) {
+		util_list_remove(&link->ib.cold);
+		m5_link_unlist(link);
+		m5_dlink_leave(link); /* no end of what it posted follows */
+		ev->kind = DEV_EV_DOWN;
+		ev->status = link->ib.err;
 		return true;
 	}
-	util_list_remove(&link->ib.cold);
-	ib_qpns_clear(&dev->qpns, link->sq.qpn);
-	m5_dlink_leave(link); /* no end of what it posted follows */
-	ev->kind = DEV_EV_DOWN;
-	ev->status = link->ib.err;
-	return true;
+	m5_move_work(link);
+	if (!m5_move_is_due(link) && !link->ib.err)
+		util_list_remove(&link->ib.cold);
+	return false;
+}
+
+bool m5_poll_early(struct m5_dev *dev, struct dev_event *ev)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->early)
+		if (m5_poll_early_link(UTIL_CONTAINER_OF(it, struct m5_link, ib.cold), ev))
+			return true;
+	return false;
 }
 
 static void m5_poll_fail(void *link, int err)
@@ -38,7 +62,7 @@ static void m5_poll_keep(struct m5_link *link, uint32_t imm)
 	if (ib_early_put(&link->ib.early, link->ib.base.rx_len, imm))
 		return;
 	UTIL_WARN(EP_CTRL, "%s: qp 0x%06x: no room for early arrivals: connection ended\n",
-		  ib_dev_name(&link->dev->ib), link->sq.qpn);
+		  ib_dev_name(&link->dev->ib), link->ib.qpn);
 	m5_link_halt(link);
 }
 
@@ -47,10 +71,10 @@ static void m5_poll_stray(struct m5_dev *dev, uint32_t qpn, uint32_t imm)
 	struct m5_link *link;
 
 	pthread_mutex_lock(&dev->lock);
-	link = qpn == dev->dc.dctn ? m5_dlink_arrived_early(dev, &imm)
+	link = qpn == dev->dc.dctn ? m5_dlink_find_early(dev, imm)
 				   : (struct m5_link *)ib_link_find(&dev->waiting, qpn);
 	if (link)
-		m5_poll_keep(link, imm);
+		m5_poll_keep(link, qpn == dev->dc.dctn ? m5_imm_unpack(imm & IB_DC_ID_MAX) : imm);
 	else
 		dev->stray_cnt++;
 	pthread_mutex_unlock(&dev->lock);
@@ -58,7 +82,7 @@ static void m5_poll_stray(struct m5_dev *dev, uint32_t qpn, uint32_t imm)
 
 bool m5_poll_other(struct m5_dev *dev, uint32_t qpn, uint32_t imm, struct dev_event *ev)
 {
-	struct m5_link *link = qpn == dev->dc.dctn ? m5_dlink_arrived(dev, &imm) : NULL;
+	struct m5_link *link = qpn == dev->dc.dctn ? m5_dlink_find(dev, imm) : NULL;
 
 	if (UTIL_UNLIKELY(!link)) {
 		m5_poll_stray(dev, qpn, imm);
@@ -66,8 +90,7 @@ bool m5_poll_other(struct m5_dev *dev, uint32_t qpn, uint32_t imm, struct dev_ev
 	}
 	ev->link = &link->ib.base;
 	ev->kind = DEV_EV_IMM;
-	ev->imm = imm;
-	return true;
+	return m5_dlink_take(link, imm & IB_DC_ID_MAX, &ev->imm);
 }
 
 static void m5_poll_log_error(const struct m5_dev *dev, const struct m5_link *link,
@@ -141,6 +164,8 @@ static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, bool is_
 		dev->stray_cnt++;
 		return false;
 	}
+	if (!dci)
+		m5_move_unpark(link);
 	m5_cqe_err_decode(cqe, &err);
 	m5_poll_log_error(dev, link, &err);
 	if (dci)
@@ -151,7 +176,8 @@ static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, bool is_
 	}
 	link->ib.dead = true;
 	util_list_remove(&link->ib.cold); /* in case an asynchronous event has failed it too */
-	ib_qpns_clear(&dev->qpns, link->sq.qpn);
+	m5_link_unlist(link);
+	m5_dlink_leave(link);
 	ev->link = &link->ib.base;
 	ev->kind = DEV_EV_DOWN;
 	ev->status = err.status;
@@ -232,7 +258,7 @@ bool m5_poll_send(struct m5_dev *dev, struct m5_scq *scq, const struct m5_cqe *c
 		m5_cq_publish(&scq->cq);
 		return is_event;
 	}
-	if (!m5_sq_retire(&link->sq, m5_cqe_counter(cqe))) {
+	if (!m5_sq_retire(&link->sq, m5_cqe_counter(cqe)) && !m5_move_retire(link, cqe)) {
 		dev->stray_cnt++;
 		m5_cq_publish(&scq->cq);
 		return false;
