@@ -356,6 +356,7 @@ static void end_init(struct player *p, struct end *end)
 	conn->eng.up = &upcalls;
 	util_list_init(&conn->eng.fail_link);
 	util_list_init(&conn->dirty_link);
+	util_list_init(&conn->balance_link);
 	ring_conn_init(conn, link, link->tx_len / 8, link->rx_len / 8);
 	CHECK(!shm_link_attach(link));
 }

@@ -115,6 +115,7 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 	transport->dev = fake_dev_of(&end->dev);
 	util_list_init(&transport->dirty);
 	util_list_init(&transport->unacked);
+	util_list_init(&transport->movable);
 	engine->transport_cnt = 1;
 	engine->up = up;
 	util_list_init(&engine->failed);
@@ -127,6 +128,7 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 	util_list_init(&conn->eng.fail_link);
 	util_list_init(&conn->dirty_link);
 	util_list_init(&conn->ack.link);
+	util_list_init(&conn->balance_link);
 	util_list_init(&conn->eng.conn_link);
 	ring_conn_init(conn, end->link, ring_pair_grant(cfg->announce[self], end->link->tx_len),
 		       ring_pair_grant(cfg->announce[!self], end->link->rx_len));

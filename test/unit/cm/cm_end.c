@@ -25,6 +25,7 @@ static int cm_end_prepare(void *ctx, struct cm_conn *conn, struct cm_params *par
 	pthread_mutex_lock(&end->lock);
 	ret = end->no_path & params->path ? -FI_ENOMEM : end->prepare_ret;
 	end->prepared++;
+	end->features = params->features;
 	for (uint32_t i = 0; i < end->fd_cnt && params->path == WIRE_CM_PATH_SHM; i++) {
 		params->dev.fds[i] = cm_test_memfd(end->text);
 		if (params->dev.fds[i] < 0)

@@ -63,6 +63,7 @@ struct cm_end {
 	void (*on_prepare)(struct cm_end *end);
 	void *arg;
 	unsigned prepared, established, up, requested, down, failed, accepted, refused;
+	uint64_t features; /* of the last prepare */
 	int refused_err;
 	char data[CM_MSG_DATA_MAX + 1]; /* from accepted or refused */
 	int down_err, failed_err;

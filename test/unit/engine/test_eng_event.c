@@ -52,23 +52,43 @@ Test(eng_event, a_look_is_queued_once_and_wakes_only_a_thread_that_waits)
 {
 	struct eng_event ev;
 
-	eng_event_push_watch(&eep[0]);
-	eng_event_push_watch(&eep[0]);
+	eng_event_push_look(&eep[0], ENG_EVENT_WATCH);
+	eng_event_push_look(&eep[0], ENG_EVENT_WATCH);
 	cr_expect_not(bell_rang(), "a thread that sleeps without open operations sleeps on");
 	cr_expect(eng_has_events(&engine), "one that makes progress finds it");
-	eng_event_push_watch(&eep[1]);
+	eng_event_push_look(&eep[1], ENG_EVENT_WATCH);
 	cr_assert(eng_event_pop(&engine, &ev));
 	cr_expect(ev.kind == ENG_EVENT_WATCH && ev.eep == &eep[0]);
 	cr_assert(eng_event_pop(&engine, &ev));
 	cr_expect_eq(ev.eep, &eep[1]);
 	cr_expect_not(eng_event_pop(&engine, &ev));
 	engine.base.waits = true;
-	eng_event_push_watch(&eep[0]);
+	eng_event_push_look(&eep[0], ENG_EVENT_WATCH);
 	cr_expect(bell_rang());
-	eng_event_push_watch(&eep[0]);
+	eng_event_push_look(&eep[0], ENG_EVENT_WATCH);
 	cr_expect(bell_rang(), "the thread may have slept since");
 	eng_event_forget(&eep[0], NULL);
 	cr_expect_not(eng_event_pop(&engine, &ev));
+	engine.base.waits = false;
+}
+
+Test(eng_event, a_tick_is_queued_once_beside_a_look_and_wakes_nobody)
+{
+	struct eng_event ev;
+
+	engine.base.waits = true;
+	eng_event_push_look(&eep[0], ENG_EVENT_TICK);
+	cr_expect_not(bell_rang());
+	eng_event_push_look(&eep[0], ENG_EVENT_TICK);
+	eng_event_push_look(&eep[0], ENG_EVENT_WATCH);
+	cr_expect(bell_rang());
+	cr_assert(eng_event_pop(&engine, &ev));
+	cr_expect(ev.kind == ENG_EVENT_TICK && ev.eep == &eep[0]);
+	cr_assert(eng_event_pop(&engine, &ev));
+	cr_expect_eq(ev.kind, ENG_EVENT_WATCH);
+	cr_expect_not(eng_event_pop(&engine, &ev));
+	eng_event_push_look(&eep[0], ENG_EVENT_TICK);
+	cr_expect(eng_event_pop(&engine, &ev));
 	engine.base.waits = false;
 }
 

@@ -290,6 +290,16 @@ void eng_connect_cancel(struct core_engine_ep *eep, const struct sockaddr *addr)
 	cm_connect_cancel(eep->cep, addr);
 }
 
+static void eng_tick(struct core_engine *engine)
+{
+	for (uint32_t i = 0; i < engine->transport_cnt; i++) {
+		struct eng_transport *transport = eng_transport_at(engine, i);
+
+		if (transport->conn_cnt && transport->ops->tick)
+			transport->ops->tick(transport);
+	}
+}
+
 static void eng_event_handle(const struct eng_event *ev)
 {
 	switch (ev->kind) {
@@ -301,6 +311,7 @@ static void eng_event_handle(const struct eng_event *ev)
 						       ev->err);
 		break;
 	case ENG_EVENT_WATCH: ev->eep->engine->up->on_watch(ev->eep->ep); break;
+	case ENG_EVENT_TICK: eng_tick(ev->eep->engine); break;
 	case ENG_EVENT_ACCEPTED:
 	case ENG_EVENT_REFUSED: eng_connreq_event(ev); break;
 	}

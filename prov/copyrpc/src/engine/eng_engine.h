@@ -55,6 +55,9 @@ struct core_engine_ep {
 	struct util_list conns; /* eng_conn.conn_link, from prepare to free */
 	bool reports_events;    /* Events are reported by up->on_event */
 	bool watch_queued;      /* An event of kind ENG_EVENT_WATCH is queued; engine->lock */
+	bool tick_queued;       /* Likewise ENG_EVENT_TICK */
+	uint64_t watch_ns;      /* Earliest time of the next ENG_EVENT_WATCH; control thread */
+	uint64_t tick_ns;       /* Likewise ENG_EVENT_TICK */
 	/* Per-endpoint state of the transports, by local address; owned by the control thread. */
 	void *ep_state[ENG_TRANSPORTS_MAX][UTIL_NAME_ADDRS];
 };

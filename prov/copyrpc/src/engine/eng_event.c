@@ -47,24 +47,29 @@ void eng_event_push(struct core_engine *engine, const struct eng_event *ev)
 		engine->up->on_event(ev->eep->ep);
 }
 
-void eng_event_push_watch(struct core_engine_ep *eep)
+static bool *eng_event_queued(struct core_engine_ep *eep, enum eng_event_kind kind)
+{
+	return kind == ENG_EVENT_WATCH ? &eep->watch_queued : &eep->tick_queued;
+}
+
+void eng_event_push_look(struct core_engine_ep *eep, enum eng_event_kind kind)
 {
 	struct core_engine *engine = eep->engine;
 	struct eng_event *ev = calloc(1, sizeof(*ev));
 
 	if (!ev)
 		return;
-	ev->kind = ENG_EVENT_WATCH;
+	ev->kind = kind;
 	ev->eep = eep;
 	pthread_mutex_lock(&engine->lock);
-	if (!eep->watch_queued) {
-		eep->watch_queued = true;
+	if (!*eng_event_queued(eep, kind)) {
+		*eng_event_queued(eep, kind) = true;
 		eng_event_link_locked(engine, ev);
 		ev = NULL;
 	}
 	pthread_mutex_unlock(&engine->lock);
 	free(ev);
-	if (__atomic_load_n(&engine->base.waits, __ATOMIC_RELAXED))
+	if (kind == ENG_EVENT_WATCH && __atomic_load_n(&engine->base.waits, __ATOMIC_RELAXED))
 		eng_event_wake(engine);
 }
 
@@ -84,8 +89,8 @@ bool eng_event_pop(struct core_engine *engine, struct eng_event *ev)
 	if (first) {
 		found = UTIL_CONTAINER_OF(first, struct eng_event, link);
 		eng_event_unlink_locked(engine, found);
-		if (found->kind == ENG_EVENT_WATCH)
-			found->eep->watch_queued = false;
+		if (found->kind == ENG_EVENT_WATCH || found->kind == ENG_EVENT_TICK)
+			*eng_event_queued(found->eep, found->kind) = false;
 	}
 	pthread_mutex_unlock(&engine->lock);
 	if (!found)

@@ -20,6 +20,7 @@ enum eng_event_kind {
 	ENG_EVENT_ACCEPTED, /* eep, addr, data: the listener accepted */
 	ENG_EVENT_REFUSED,  /* eep, err, data: the connection request failed */
 	ENG_EVENT_WATCH,    /* eep: core should look at its peers */
+	ENG_EVENT_TICK,     /* eep: transports should look at their connections */
 };
 
 struct eng_event {
@@ -43,10 +44,10 @@ void eng_event_set_addr(struct eng_event *ev, const struct sockaddr *addr);
 void eng_event_push(struct core_engine *engine, const struct eng_event *ev);
 
 /**
- * Queues ENG_EVENT_WATCH, unless one is queued. A sleeping thread is woken only if operations of it
- * wait. Control thread.
+ * Queues ENG_EVENT_WATCH or ENG_EVENT_TICK, unless one is queued. A sleeping thread is woken only
+ * for the first, and if operations of it wait. Control thread.
  */
-void eng_event_push_watch(struct core_engine_ep *eep);
+void eng_event_push_look(struct core_engine_ep *eep, enum eng_event_kind kind);
 
 /** Removes the oldest event. Returns false if there is none. */
 bool eng_event_pop(struct core_engine *engine, struct eng_event *ev);

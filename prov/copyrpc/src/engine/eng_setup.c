@@ -11,6 +11,7 @@
 #include "util/clock.h"
 #include "util/event.h"
 #include "util/log.h"
+#include "util/param.h"
 
 /** Opens the transport's state for one address of the endpoint when it is first needed. */
 static int eng_setup_ep_state(struct core_engine_ep *eep, struct eng_transport *transport,
@@ -104,12 +105,38 @@ static uint64_t eng_setup_last_rx(void *ctx, struct cm_conn *cm, void *user)
 	return conn->transport->ops->last_rx_ns ? conn->transport->ops->last_rx_ns(conn) : 0;
 }
 
+static bool eng_setup_has_ticks(struct core_engine *engine)
+{
+	for (uint32_t i = 0; i < engine->transport_cnt; i++)
+		if (eng_transport_at(engine, i)->ops->tick)
+			return true;
+	return false;
+}
+
+/*
+ * Returns true if `period_ms` have passed, or nearly so: cm's ticks are as frequent as the most
+ * frequent user needs them, and not exact.
+ */
+static bool eng_setup_is_due(uint64_t *next_ns, int period_ms)
+{
+	uint64_t now_ns = util_clock_ns();
+
+	if (!period_ms || now_ns < *next_ns)
+		return false;
+	*next_ns = now_ns + (uint64_t)period_ms * UTIL_NS_PER_MS * 3 / 4;
+	return true;
+}
+
 static void eng_setup_tick(void *ctx)
 {
 	struct core_engine_ep *eep = ctx;
+	int watch_ms = util_params.watch_s < 10 ? util_params.watch_s * 250 : 2500;
 
-	if (eep->engine->up->on_watch)
-		eng_event_push_watch(eep);
+	if (eep->engine->up->on_watch && eng_setup_is_due(&eep->watch_ns, watch_ms))
+		eng_event_push_look(eep, ENG_EVENT_WATCH);
+	if (eng_setup_has_ticks(eep->engine) &&
+	    eng_setup_is_due(&eep->tick_ns, util_params.rc_interval_ms))
+		eng_event_push_look(eep, ENG_EVENT_TICK);
 	util_event_save_counters(UTIL_NS_PER_S);
 }
 

@@ -114,6 +114,15 @@ static void eng_stats_set_identity(const struct eng_conn *conn, struct copyrpc_s
 	util_stats_set_text(row->host, sizeof(row->host), who.host);
 }
 
+void eng_stats_conn_moved(struct eng_conn *conn)
+{
+	struct copyrpc_stats_peer *row = conn->chan.stats;
+
+	if (row == conn->engine->rest || row == &conn->engine->unread)
+		return;
+	util_stats_set_text(row->device, sizeof(row->device), eng_stats_name(conn));
+}
+
 void eng_stats_conn_up(struct eng_conn *conn)
 {
 	uint32_t endpoint = util_stats_index(COPYRPC_STATS_ENDPOINTS, conn->ep->stats);

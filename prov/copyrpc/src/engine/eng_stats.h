@@ -54,6 +54,8 @@ struct copyrpc_stats_packets *eng_stats_packets(struct core_engine_ep *eep);
 /** Gets the row of a connection that comes up, and gives it back. */
 void eng_stats_conn_up(struct eng_conn *conn);
 void eng_stats_conn_end(struct eng_conn *conn);
+/** Writes how the connection is carried, after that has changed. */
+void eng_stats_conn_moved(struct eng_conn *conn);
 
 /** Counts and records an attempt that ended with `err` (-FI_E*). */
 void eng_stats_failed(struct core_engine_ep *eep, const struct sockaddr *addr, int err);

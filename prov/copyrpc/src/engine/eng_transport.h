@@ -31,7 +31,7 @@
 
 #define ENG_TRANSPORTS_MAX 4u
 /* Bytes that a transport may use, struct eng_transport included. */
-#define ENG_TRANSPORT_SPACE 256u
+#define ENG_TRANSPORT_SPACE 320u
 
 struct cm_params;
 struct copyrpc_stats_transport;
@@ -112,6 +112,11 @@ struct eng_transport_ops {
 	bool (*poll)(struct eng_transport *transport);
 	/* Sends deferred data and due requests. */
 	void (*flush)(struct eng_transport *transport);
+	/*
+	 * Looks at the connections, every FI_COPYRPC_RC_INTERVAL while progress is made, or more
+	 * often. NULL: there is nothing to decide.
+	 */
+	void (*tick)(struct eng_transport *transport);
 	/* Polls and flushes. NULL: the engine calls poll, then flush. */
 	void (*progress)(struct eng_transport *transport);
 	/* Like dev_ops. arm also returns -FI_EAGAIN while flush has work. */

@@ -19,6 +19,7 @@
 #include "dev/dev.h"
 #include "engine/eng_conn.h"
 #include "ring/ring_flow.h"
+#include "ring/ring_moves.h"
 #include "ring/ring_retain.h"
 #include "util/bits.h"
 #include "util/idmap.h"
@@ -154,6 +155,8 @@ struct ring_conn {
 	uint64_t read_base;    /* RING_READ_POSTED: value of remote_consumer at that time */
 	uint64_t read_next_ns; /* RING_READ_PAUSE: time of the next read */
 	bool attached;         /* The device polls the link */
+	struct util_list balance_link; /* In transport->movable, while the link may move */
+	struct ring_moves_conn moves;
 };
 
 static_assert(offsetof(struct ring_conn, rx.retained.slots) % UTIL_CACHE_LINE == 0, "to receive");

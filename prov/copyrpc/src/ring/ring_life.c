@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "ring/ring_balance.h"
 #include "ring/ring_bulk.h"
 #include "ring/ring_rx.h"
 #include "ring/ring_transport.h"
@@ -30,11 +31,14 @@ int ring_life_attach(struct eng_conn *eng)
 	int ret = conn->link->ops->attach(conn->link);
 
 	conn->attached = !ret;
+	if (!ret)
+		ring_balance_add(conn);
 	return ret;
 }
 
 static void ring_life_detach(struct ring_conn *conn)
 {
+	ring_balance_remove(conn);
 	if (conn->attached)
 		conn->link->ops->detach(conn->link);
 	conn->attached = false;
@@ -79,6 +83,7 @@ void ring_life_end(struct eng_conn *eng)
 
 	util_list_remove(&conn->dirty_link);
 	util_list_remove(&conn->ack.link);
+	ring_balance_remove(conn);
 	ring_conn_disable_fast_paths(conn);
 	if (!conn->attached || !ring_transport_registers(ring_conn_transport(conn)))
 		return;

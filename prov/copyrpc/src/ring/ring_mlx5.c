@@ -19,6 +19,7 @@ static const struct ring_flush_cfg ring_mlx5_flush_cfg = { .best_len = RING_NIC_
 #define RING_DEV_OPS   m5_dev_ops_inline
 #define RING_LINK_OPS  m5_link_ops_inline
 #define RING_FLUSH_CFG ring_mlx5_flush_cfg
+#define RING_MOVES
 
 #define ring_this_send          ring_mlx5_send
 #define ring_this_send_general  ring_mlx5_send_general

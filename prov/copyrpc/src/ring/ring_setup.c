@@ -16,6 +16,7 @@
 #include "ring/ring_transport.h"
 #include "util/log.h"
 #include "util/param.h"
+#include "wire/wire_cm.h"
 
 #define RING_SETUP_VERSION 4u
 #define RING_GRANT_DEFAULT (32u << 10) /* Response bytes granted if FI_COPYRPC_GRANT_MAX is 0 */
@@ -66,6 +67,7 @@ static int ring_setup_link(struct ring_conn *conn, struct ring_transport *transp
 
 	if (ret)
 		return ret;
+	params->dev.peer_moves = params->features & WIRE_CM_FEATURE_MOVES;
 	ret = conn->link->ops->describe(conn->link, &params->dev);
 	if (ret)
 		conn->link->ops->close(conn->link);
@@ -100,6 +102,7 @@ int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep, vo
 	conn->eng.chan.ops = transport->chan_ops;
 	util_list_init(&conn->dirty_link);
 	util_list_init(&conn->ack.link);
+	util_list_init(&conn->balance_link);
 	eng_mem_count(&conn->eng, conn->link->rx_len);
 	*out = &conn->eng;
 	return 0;

@@ -8,6 +8,7 @@
  *   RING_DEV_OPS, RING_LINK_OPS   the ops as constants: the compiler inlines them, so that no call
  *                                 below a channel operation is indirect
  *   RING_FLUSH_CFG                flush policy
+ *   RING_MOVES                    if links of the device move (ring_balance.h)
  *   ring_this_*                   names of the functions, written out, so that a name in a profile
  *                                 or a backtrace is found in the source
  *
@@ -15,6 +16,7 @@
  * not inlined: the append form then needs no stack frame.
  */
 #include "ring/ring_access.h"
+#include "ring/ring_balance.h"
 #include "ring/ring_bulk.h"
 #include "ring/ring_call.h"
 #include "ring/ring_direct.h"
@@ -225,6 +227,9 @@ const struct eng_transport_ops ring_this_transport = {
 	.free = ring_life_free,
 	.poll = ring_this_poll,
 	.flush = ring_this_flush,
+#ifdef RING_MOVES
+	.tick = ring_balance_look,
+#endif
 	.wait_fd = ring_transport_wait_fd,
 	.arm = ring_transport_arm,
 	.disarm = ring_transport_disarm,

@@ -19,6 +19,7 @@ int ring_transport_open(struct eng_transport *eng, const struct dev_ops *dev_ops
 	transport->chan_ops = chan_ops;
 	util_list_init(&transport->dirty);
 	util_list_init(&transport->unacked);
+	util_list_init(&transport->movable);
 	return dev_ops->open(&transport->dev);
 }
 

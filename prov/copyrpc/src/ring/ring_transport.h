@@ -32,6 +32,8 @@ struct ring_transport {
 	uint32_t unacked_tick;
 	uint32_t polls; /* Progress calls, modulo 2^32 */
 	struct ring_bounce bounce;
+	struct util_list movable; /* ring_conn.balance_link (ring_balance.h) */
+	uint64_t balanced_ns;     /* Time of the last look at them */
 };
 
 static_assert(sizeof(struct ring_transport) <= sizeof(union eng_transport_space), "it lies there");

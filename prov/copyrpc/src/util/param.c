@@ -189,6 +189,16 @@ static const struct util_param util_param_table[] = {
 	  .unit = "number",
 	  .help = "Peers of a progress domain with a queue pair of their own (RC); ConnectX "
 		  "adapters reach the others by a few queue pairs that all share (DC)" },
+	{ .name = "RC_INTERVAL",
+	  .kind = UTIL_PARAM_INT,
+	  .offset = UTIL_PARAM_FIELD(rc_interval_ms),
+	  .def = 1000,
+	  .min = 1,
+	  .max = 86400000,
+	  .zero_ok = true,
+	  .unit = "milliseconds",
+	  .help = "Time after which peers with much traffic take the queue pairs of peers with "
+		  "little, where there are more peers than RC_MAX; 0: never" },
 	{ .name = "REVOKE_TIMEOUT",
 	  .kind = UTIL_PARAM_INT,
 	  .offset = UTIL_PARAM_FIELD(revoke_timeout_ms),

@@ -46,6 +46,7 @@ struct util_params {
 				 * FI_MR_ALLOCATED, 2: all */
 	int dci_count;          /* DCI_COUNT: DC initiators of a device */
 	int rc_max;             /* RC_MAX: peers with an RC queue pair; the others by DC */
+	int rc_interval_ms;     /* RC_INTERVAL: between choices of these peers; 0: none */
 	int single_copy;        /* SINGLE_COPY: 0: never process_vm_readv; 1: if the probe passes */
 	int link_rate; /* LINK_RATE: Mbit/s that datagrams are paced for; 0: the device's default */
 	int udp_plain; /* UDP_PLAIN: 1: no GSO, no GRO */

@@ -160,9 +160,9 @@ Test(cm_attempt, unknown_required_features_and_no_common_path_are_refused)
 /* Accepts the stream at the raw peer and receives the HELLO of `a`. */
 static int listener = -1;
 
-static void accept_hello(struct wire_cm_pkt *hello)
+static void accept_hello_with(uint64_t features, struct wire_cm_pkt *hello)
 {
-	invite(0, WIRE_CM_PATH_SHM);
+	invite(features, WIRE_CM_PATH_SHM);
 	do
 		s.stream = cm_fd_accept(listener);
 	while (s.stream == -FI_EAGAIN);
@@ -170,6 +170,11 @@ static void accept_hello(struct wire_cm_pkt *hello)
 	cr_assert(cm_raw_peer_recv_stream(&s, hello, CM_TEST_WAIT_MS) == 1);
 	cr_assert(hello->type == WIRE_CM_HELLO && hello->src_inc == a.cep->inc);
 	cr_assert(hello->dst_inc == s.inc);
+}
+
+static void accept_hello(struct wire_cm_pkt *hello)
+{
+	accept_hello_with(0, hello);
 }
 
 static void set_up_listener(int ms)
@@ -188,6 +193,24 @@ Test(cm_attempt, a_peer_that_never_finishes_the_handshake_times_out)
 	accept_hello(&hello);
 	expect_failure(-FI_ETIMEDOUT, "did not finish the handshake in time");
 	cr_assert_eq(cm_end_reap(&a), 1);
+	tear_down();
+}
+
+/* An older peer does not offer moves, a newer one may offer what this end does not know. */
+Test(cm_attempt, the_engine_prepares_with_the_features_that_both_have)
+{
+	struct wire_cm_pkt hello;
+
+	set_up_listener(0);
+	accept_hello_with(WIRE_CM_FEATURE_IDENTITY, &hello);
+	cr_expect_eq(a.features, WIRE_CM_FEATURE_IDENTITY);
+	cr_expect_eq(hello.features, WIRE_CM_FEATURE_IDENTITY);
+	close(s.stream);
+	accept_hello_with(WIRE_CM_FEATURE_MOVES | 1u << 20, &hello);
+	cr_expect_eq(a.features, WIRE_CM_FEATURE_MOVES);
+	cr_expect_eq(hello.features, WIRE_CM_FEATURE_MOVES);
+	close(s.stream);
+	cr_assert_leq(cm_end_reap(&a), 2);
 	tear_down();
 }
 

@@ -47,6 +47,7 @@ struct util_job_name;
 struct cm_params {
 	uint32_t path; /* the path they are for: one bit, WIRE_CM_PATH_* */
 	uint32_t engine_len;
+	uint64_t features; /* for prepare: in use with the peer, WIRE_CM_FEATURE_* */
 	uint8_t engine[CM_ENGINE_MAX];
 	struct dev_desc dev;
 };

@@ -100,7 +100,8 @@ static void cm_hello_open_conn(struct cm_ep *cep, struct cm_peer *peer,
 			       const struct cm_hello *hello)
 {
 	struct cm_conn *conn;
-	struct cm_params params = { .path = hello->pkt.hello.params.path };
+	struct cm_params params = { .path = hello->pkt.hello.params.path,
+				    .features = hello->pkt.features & CM_FEATURES };
 	int ret = cm_conn_open(peer, hello->fd, &hello->via, hello->pkt.nonce, hello->pkt.src_inc,
 			       &conn, &params);
 

@@ -176,7 +176,7 @@ static bool cm_attempt_is_acceptable(struct cm_peer *peer, const struct wire_cm_
 static void cm_attempt_start_stream(struct cm_peer *peer, const struct wire_cm_pkt *ack,
 				    uint32_t path)
 {
-	struct cm_params params = { .path = path };
+	struct cm_params params = { .path = path, .features = CM_FEATURES & ack->features };
 	struct cm_conn *conn;
 	int ret, fd = cm_attempt_connect(peer, ack);
 

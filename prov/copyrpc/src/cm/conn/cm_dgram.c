@@ -207,7 +207,7 @@ void cm_dgram_on_timer(struct cm_timer *timer)
 void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_t path)
 {
 	struct cm_conn *conn;
-	struct cm_params params = { .path = path };
+	struct cm_params params = { .path = path, .features = CM_FEATURES & ack->features };
 	int ret = cm_conn_open(peer, -1, &peer->via, ack->nonce, ack->src_inc, &conn, &params);
 
 	if (ret) {

@@ -332,12 +332,21 @@ err_free:
 	return ret;
 }
 
+/* Returns the shorter of the periods for which users of ticks are set. */
+static int cm_node_tick_ms(void)
+{
+	int watch = util_params.watch_s < 10 ? util_params.watch_s * 250 : 2500;
+	int moves = util_params.rc_interval_ms;
+
+	return watch && (watch < moves || !moves) ? watch : moves;
+}
+
 int cm_node_open(struct cm_node **node)
 {
 	struct cm_cfg cfg = {
 		.job_key = util_params.job_key,
 		.peer_timeout_ms = util_params.peer_timeout_ms,
-		.tick_ms = util_params.watch_s < 10 ? util_params.watch_s * 250 : 2500,
+		.tick_ms = cm_node_tick_ms(),
 	};
 
 	return cm_node_open_cfg(&cfg, node);
