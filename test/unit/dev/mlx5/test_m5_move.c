@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * A link that goes from its queue pair to DC and back, on queues in memory (m5_move.h). Queue pairs
- * are made and connected on the device model only: test/integ/dev_link with "moves".
+ * are made and connected on the device model only: test/integ/dev/dev_link with "moves".
  */
 #include "dev/mlx5/m5_move.h"
 

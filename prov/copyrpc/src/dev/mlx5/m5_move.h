@@ -21,7 +21,7 @@
  * links in m5_dev.early. Errors of either way end the link.
  *
  * Owner: the polling thread. Tests: test/unit/dev/mlx5/test_m5_move.c; on the device model
- * test/integ/dev_link with "moves".
+ * test/integ/dev/dev_link with "moves".
  */
 #ifndef DEV_MLX5_M5_MOVE_H
 #define DEV_MLX5_M5_MOVE_H
