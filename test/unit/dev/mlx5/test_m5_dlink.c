@@ -399,3 +399,28 @@ Test(m5_dlink, one_end_that_prefers_dc_is_enough)
 	cr_expect(!m5_dlink_is_chosen(&l->link, &peer));
 	teardown();
 }
+
+/* A peer of an older version neither finds the flag in a description nor sends it. */
+Test(m5_dlink, a_link_moves_if_both_ends_know_moves_and_have_dc_with_one_mtu)
+{
+	struct ib_desc own = { 0 }, peer = { .flags = IB_DESC_DC, .mtu = IBV_MTU_2048 };
+
+	setup(true);
+	f->dev.ib.port_attr.active_mtu = IBV_MTU_2048;
+	m5_dlink_describe(&l->link, &own);
+	cr_expect_not(own.flags & IB_DESC_MOVES);
+	cr_expect_not(m5_dlink_may_move(&l->link, &peer));
+	peer.flags |= IB_DESC_MOVES;
+	cr_expect_not(m5_dlink_may_move(&l->link, &peer));
+	l->link.move.is_known = true;
+	m5_dlink_describe(&l->link, &own);
+	cr_expect(own.flags & IB_DESC_MOVES);
+	cr_expect(m5_dlink_may_move(&l->link, &peer));
+	peer.mtu = IBV_MTU_4096;
+	cr_expect_not(m5_dlink_may_move(&l->link, &peer));
+	peer.mtu = IBV_MTU_2048;
+	peer.flags = IB_DESC_DC;
+	cr_expect_not(m5_dlink_may_move(&l->link, &peer));
+	cr_expect_eq(m5_link_move(&l->link.ib.base, true), -FI_ENOSYS);
+	teardown();
+}
