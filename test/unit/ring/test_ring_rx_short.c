@@ -41,6 +41,26 @@ Test(ring_rx_short, a_short_immediate_replaces_the_metadata)
 	cr_expect_eq(msg_cnt, 5);
 }
 
+Test(ring_rx_short, messages_and_bytes_are_counted_as_with_metadata)
+{
+	const struct copyrpc_stats_peer *stats;
+
+	start_late(0);
+	stats = conn->eng.chan.stats;
+	put_meta(0, 0, 2);
+	put_hdr(32, 1, 0, 20);
+	put_hdr(64, 2, 0, 20);
+	accepted(96);
+	cr_expect_eq(stats->rx_messages, 2);
+	cr_expect_eq(stats->rx_bytes, 96);
+	put_hdr(32, 1, 0, 20);
+	put_hdr(64, 2, 0, 20);
+	put_hdr(96, 3, 0, 20);
+	accepted_short(128, 0);
+	cr_expect_eq(stats->rx_messages, 5);
+	cr_expect_eq(stats->rx_bytes, 224);
+}
+
 Test(ring_rx_short, a_short_immediate_advances_from_the_advertised_position)
 {
 	start_late(0);

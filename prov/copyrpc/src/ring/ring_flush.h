@@ -207,8 +207,7 @@ UTIL_INLINE bool ring_flush_credit_only(const struct dev_link_ops *dev, struct r
 		return true;
 	}
 	ring_tx_open(dev, tx);
-	util_stats_credit(conn->eng.chan.stats, WIRE_META_LEN);
-	ring_tx_close_len(dev, conn, WIRE_META_LEN);
+	ring_tx_close_len(dev, conn, WIRE_META_LEN, true);
 	return true;
 }
 

@@ -23,6 +23,7 @@
 #include "ring/ring_bulk.h"
 #include "ring/ring_conn.h"
 #include "ring/ring_flush.h"
+#include "util/stats.h"
 
 /** Copies the metadata. Atomic loads keep the compiler from repeating them. */
 static inline struct wire_meta ring_rx_load_meta(const uint8_t *src)
@@ -109,12 +110,13 @@ UTIL_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr 
 
 /**
  * Delivers the messages that fill [src, end), a part of a batch, which never crosses the ring's
- * end; both are multiples of WIRE_ALIGN. Decrements *left per message. Returns NULL, or the reason
- * why the batch is invalid.
+ * end; both are multiples of WIRE_ALIGN. Decrements *left per message or, where that is NULL, adds
+ * to the counter of the connection. Returns NULL, or the reason why the batch is invalid.
  */
 UTIL_INLINE const char *ring_rx_messages(struct ring_conn *conn, const uint8_t *src,
 					 const uint8_t *end, uint32_t *left)
 {
+	uint64_t *counter = &conn->eng.chan.stats->rx_messages;
 	struct wire_hdr hdr;
 	const char *why;
 
@@ -125,7 +127,10 @@ UTIL_INLINE const char *ring_rx_messages(struct ring_conn *conn, const uint8_t *
 		why = ring_rx_message(conn, hdr, src, end);
 		if (UTIL_UNLIKELY(why != NULL))
 			return why;
-		--*left;
+		if (left)
+			--*left;
+		else
+			util_stats_add(counter, 1);
 	}
 	return NULL;
 }
@@ -202,7 +207,6 @@ UTIL_INLINE const char *ring_rx_short(const struct dev_link_ops *dev, struct rin
 	uint64_t off = ring_off(rx->producer, rx->len);
 	uint64_t advance = (uint64_t)wire_imm_advance(imm) * WIRE_ALIGN;
 	const char *why;
-	uint32_t left = 0;
 
 	if (UTIL_UNLIKELY(delta == WIRE_META_LEN))
 		return "short immediate without a message";
@@ -211,9 +215,7 @@ UTIL_INLINE const char *ring_rx_short(const struct dev_link_ops *dev, struct rin
 		return why;
 	rx->producer += delta;
 	util_stats_arrived(conn->eng.chan.stats, 0, delta);
-	why = ring_rx_messages(conn, rx->base + off + WIRE_META_LEN, rx->base + off + delta, &left);
-	conn->eng.chan.stats->rx_messages += (uint32_t)-left;
-	return why;
+	return ring_rx_messages(conn, rx->base + off + WIRE_META_LEN, rx->base + off + delta, NULL);
 }
 
 /** Processes a batch whose immediate is in the link word of its head (dev/dev.h). */

@@ -77,7 +77,7 @@ UTIL_INLINE bool ring_single_is_idle(const struct dev_link_ops *dev,
 				     const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 				     uint64_t start)
 {
-	uint64_t pos;
+	uint64_t pos = 0;
 
 	if (conn->tx.flow.remote_consumer == start)
 		return true;

@@ -325,9 +325,9 @@ static inline uint32_t ring_tx_batch_len(const struct ring_tx *tx)
 	return (uint32_t)(tx->flow.producer - tx->flush_start);
 }
 
-/** Closes a batch of `len` bytes and posts it. The caller counts it. */
+/** Closes a batch of `len` bytes, counts and posts it. */
 UTIL_INLINE void ring_tx_close_len(const struct dev_link_ops *dev, struct ring_conn *conn,
-				   uint32_t len)
+				   uint32_t len, bool credit_only)
 {
 	struct ring_tx *tx = &conn->tx;
 	struct ring_post post = ring_tx_seal(dev, conn, len);
@@ -337,16 +337,17 @@ UTIL_INLINE void ring_tx_close_len(const struct dev_link_ops *dev, struct ring_c
 	ring_conn_disable_append(conn);
 	tx->msg_cnt = 0;
 	tx->flush_start = tx->flow.producer;
+	if (credit_only)
+		util_stats_credit(conn->eng.chan.stats, len);
+	else
+		util_stats_batch(conn->eng.chan.stats, msg_cnt, len);
 	ring_tx_post_batch(dev, conn, post, msg_cnt);
 }
 
 /** Closes the open batch, which has messages, and posts it. */
 UTIL_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
-	uint32_t len = ring_tx_batch_len(&conn->tx);
-
-	util_stats_batch(conn->eng.chan.stats, conn->tx.msg_cnt, len);
-	ring_tx_close_len(dev, conn, len);
+	ring_tx_close_len(dev, conn, ring_tx_batch_len(&conn->tx), false);
 }
 
 /**

@@ -64,34 +64,47 @@ void util_stats_set_addr(struct copyrpc_stats_addr *to, const struct sockaddr *f
 /** Copies a text, shortened if need be. */
 void util_stats_set_text(char *to, size_t size, const char *from);
 
+/**
+ * Adds to a counter that changes with each message, batch or packet. A build with
+ * UTIL_STATS_UNCOUNTED shows what these cost (test/suite.d/67-cost).
+ */
+UTIL_INLINE void util_stats_add(uint64_t *counter, uint64_t n)
+{
+#ifdef UTIL_STATS_UNCOUNTED
+	(void)counter;
+	(void)n;
+#else
+	*counter += n;
+#endif
+}
+
 /** Counts a batch of `messages` messages, at least one, and `bytes` bytes that leaves. */
 UTIL_INLINE void util_stats_batch(struct copyrpc_stats_peer *peer, uint32_t messages,
 				  uint32_t bytes)
 {
 	UTIL_PROBE3(batch, peer, messages, bytes);
-	if (messages == 1) {
-		peer->tx_singles++;
-		peer->tx_bytes += bytes;
+	util_stats_add(&peer->tx_bytes, bytes);
+	if (UTIL_LIKELY(messages == 1)) {
+		util_stats_add(&peer->tx_singles, 1);
 		return;
 	}
-	peer->tx_batches[31u ^ (unsigned)__builtin_clz(messages)]++;
-	peer->tx_messages += messages;
-	peer->tx_bytes += bytes;
+	util_stats_add(&peer->tx_batches[31u ^ (unsigned)__builtin_clz(messages)], 1);
+	util_stats_add(&peer->tx_messages, messages);
 }
 
 /** Counts a message that leaves in one step, as a batch of its own. */
 UTIL_INLINE void util_stats_single(struct copyrpc_stats_peer *peer, uint64_t bytes)
 {
 	UTIL_PROBE3(batch, peer, 1, bytes);
-	peer->tx_singles++;
-	peer->tx_bytes += bytes;
+	util_stats_add(&peer->tx_singles, 1);
+	util_stats_add(&peer->tx_bytes, bytes);
 }
 
 /** Counts a batch without messages. */
 UTIL_INLINE void util_stats_credit(struct copyrpc_stats_peer *peer, uint64_t bytes)
 {
-	peer->tx_credits++;
-	peer->tx_bytes += bytes;
+	util_stats_add(&peer->tx_credits, 1);
+	util_stats_add(&peer->tx_bytes, bytes);
 }
 
 /** Counts the messages and bytes of a batch that arrived. */
@@ -99,8 +112,8 @@ UTIL_INLINE void util_stats_arrived(struct copyrpc_stats_peer *peer, uint64_t me
 				    uint64_t bytes)
 {
 	UTIL_PROBE3(arrival, peer, messages, bytes);
-	peer->rx_messages += messages;
-	peer->rx_bytes += bytes;
+	util_stats_add(&peer->rx_messages, messages);
+	util_stats_add(&peer->rx_bytes, bytes);
 }
 
 /**

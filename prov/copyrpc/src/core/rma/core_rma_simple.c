@@ -73,8 +73,8 @@ void core_rma_simple_ended(struct core_chan *chan, uint32_t cnt)
 		core_rma_simple_end(peer->ep, slot);
 	}
 	simple->room += end - begin;
-	chan->stats->accesses += end - begin;
-	chan->stats->access_bytes += bytes;
+	util_stats_add(&chan->stats->accesses, end - begin);
+	util_stats_add(&chan->stats->access_bytes, bytes);
 	if (UTIL_UNLIKELY(simple->lease_waits))
 		core_rma_lease_accessed(peer);
 }

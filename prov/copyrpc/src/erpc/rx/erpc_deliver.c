@@ -110,7 +110,7 @@ static inline const char *erpc_deliver_msgs(struct erpc_session *s, struct erpc_
 		data = wire_erpc_plain_next(at, end, WIRE_ERPC_FRAME_MSG, &op, &len);
 		if (UTIL_UNLIKELY(!data))
 			return NULL;
-		++*cnt;
+		util_stats_add(cnt, 1);
 		verdict = up->on_msg(&s->conn.chan, op, data, len, erpc_body_retain(body));
 		if (UTIL_LIKELY(verdict == CORE_RX_DONE))
 			continue;
@@ -136,7 +136,7 @@ static inline const char *erpc_deliver_calls(struct erpc_session *s, struct erpc
 		if (!data)
 			return NULL;
 		*calls = true;
-		++*cnt;
+		util_stats_add(cnt, 1);
 		why = erpc_deliver_call(s, ref, data, len, body);
 	}
 	return why;

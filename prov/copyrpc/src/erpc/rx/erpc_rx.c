@@ -10,6 +10,7 @@
 #include "erpc/rx/erpc_pkt.h"
 #include "erpc/tx/erpc_kick.h"
 #include "util/bits.h"
+#include "util/stats.h"
 
 /* Packets between the one that is handled and the one whose peer's address is fetched. */
 #define ERPC_RX_AHEAD 2
@@ -110,7 +111,7 @@ static void erpc_rx_several(struct erpc_ep *ep, const struct dev_dgram_in *in, i
 
 static void erpc_rx_burst(struct erpc_ep *ep, const struct dev_dgram_in *in, int cnt)
 {
-	ep->stats->rx_pkts += (unsigned)cnt;
+	util_stats_add(&ep->stats->rx_pkts, (unsigned)cnt);
 	if (cnt == 1)
 		erpc_rx_one(ep, in);
 	else

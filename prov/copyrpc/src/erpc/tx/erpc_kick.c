@@ -127,8 +127,8 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 	uint32_t len = 0;
 
 	tx->pkt_seq = ++s->send.pkts_sent;
-	s->ep->stats->tx_pkts++;
-	s->conn.chan.stats->resent += again;
+	util_stats_add(&s->ep->stats->tx_pkts, 1);
+	util_stats_add(&s->conn.chan.stats->resent, again);
 	if (!erpc_client_in_flight(c)) {
 		tx->sent_ns = s->ep->now_ns;
 		erpc_loss_watch(s);

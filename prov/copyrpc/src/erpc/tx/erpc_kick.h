@@ -20,6 +20,7 @@
 #include "erpc/base/erpc_session.h"
 #include "erpc/tx/erpc_loss.h"
 #include "util/bits.h"
+#include "util/stats.h"
 
 #define ERPC_FREE_ALL ((1u << ERPC_SLOTS) - 1)
 
@@ -127,7 +128,7 @@ static inline void erpc_kick_first_packet(struct erpc_session *s, struct erpc_tx
 	tx->rtt_pkt = 0;
 	tx->rtt_start_ns = ep->running ? ep->now_ns : 0;
 	tx->rtt_pending = true;
-	ep->stats->tx_pkts++;
+	util_stats_add(&ep->stats->tx_pkts, 1);
 	erpc_out_put_first(&ep->out, s->ah, buf, len, &h, &tx->out);
 	erpc_loss_watch(s);
 }

@@ -11,6 +11,7 @@
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
 #include "util/copy.h"
+#include "util/stats.h"
 
 /** Returns the buffer that replies are appended to, or NULL. */
 static inline struct erpc_buf *erpc_reply_last(struct erpc_session *s)
@@ -157,7 +158,7 @@ static inline void erpc_reply_send_single(struct erpc_session *s, struct erpc_bu
 	rx->resp = buf;
 	erpc_server_respond_single(&rx->s, buf->len);
 	s->last_resp_ns = s->ep->now_ns;
-	s->ep->stats->tx_pkts++;
+	util_stats_add(&s->ep->stats->tx_pkts, 1);
 	erpc_out_put_first(&s->ep->out, s->ah, buf, buf->len, &h, &rx->out);
 	erpc_ep_doorbell(s->ep);
 }

@@ -8,6 +8,7 @@
 #include "erpc/tx/erpc_piggyback.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
+#include "util/stats.h"
 
 /** Returns the type of a packet, by which the peer judges the round trip. */
 static uint8_t erpc_respond_type(const struct erpc_session *s, const struct erpc_rx *rx,
@@ -35,7 +36,7 @@ bool erpc_respond_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num
 
 	if (!erpc_out_room(out))
 		return false;
-	s->ep->stats->tx_pkts++;
+	util_stats_add(&s->ep->stats->tx_pkts, 1);
 	if (kind == WIRE_ERPC_CR || rx->resp_type == WIRE_ERPC_REFUSED) {
 		erpc_out_put(out, s->ah, &h, NULL, 0, NULL, NULL, NULL);
 		return true;
@@ -70,7 +71,7 @@ static void erpc_respond_cr(struct erpc_session *s, enum wire_erpc_sent said, ui
 
 	if (!erpc_out_room(&s->ep->out))
 		return;
-	s->ep->stats->tx_pkts++;
+	util_stats_add(&s->ep->stats->tx_pkts, 1);
 	s->ep->stats->gaps++;
 	erpc_out_put(&s->ep->out, s->ah, &h, NULL, 0, NULL, NULL, NULL);
 }
