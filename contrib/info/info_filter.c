@@ -29,7 +29,7 @@ bool info_filter_permits(const char *value)
 	bool excludes = value && *value == '^';
 	bool found = false;
 
-	if (!value || !*value)
+	if (!value)
 		return true;
 	for (const char *at = value + excludes;;) {
 		size_t len = strcspn(at, ",");

@@ -13,6 +13,7 @@
  *	down=A-B	from A to B milliseconds after the process attached, its link is down
  *	fatal=A		A milliseconds after that the device fails: it does nothing any more
  *	deny=1		the device's file may not be opened
+ *	nobf=1		the device has no BlueFlame: its doorbell registers take no WQEs
  *	die=N		the process kills itself at the N-th WQE that it executes
  *	seed=N		another seed than the fabric's
  *
@@ -35,7 +36,7 @@ static struct {
 	uint64_t start_ns;
 	uint64_t wqes;
 	uint64_t drop, dup, late, corrupt, rnr, break_at, break_qp, down_from, down_to, die_at;
-	uint64_t fatal_at, deny;
+	uint64_t fatal_at, deny, nobf;
 } nic_plan;
 
 static uint64_t nic_fault_number(const char **at)
@@ -93,6 +94,7 @@ static void nic_fault_parse(void)
 	nic_plan.die_at = nic_fault_value(plan, "die");
 	nic_plan.fatal_at = nic_fault_value(plan, "fatal") * 1000000;
 	nic_plan.deny = nic_fault_value(plan, "deny");
+	nic_plan.nobf = nic_fault_value(plan, "nobf");
 	nic_fault_window(plan);
 	nic_plan.start_ns = mdl_now_ns();
 	nic_plan.random =
@@ -183,6 +185,12 @@ bool nic_fault_denied(void)
 {
 	nic_fault_ready();
 	return nic_plan.deny;
+}
+
+bool nic_fault_without_bf(void)
+{
+	nic_fault_ready();
+	return nic_plan.nobf;
 }
 
 uint64_t nic_fault_due(uint64_t now)

@@ -8,10 +8,10 @@
 Test(info_filter, follows_the_rules_of_libfabric)
 {
 	static const char *const good[] = {
-		NULL,      "",     "copyrpc", "tcp,copyrpc", "copyrpc;ofi_rxm", "ofi_rxm;copyrpc",
+		NULL,      "^",    "copyrpc", "tcp,copyrpc", "copyrpc;ofi_rxm", "ofi_rxm;copyrpc",
 		"COPYRPC", "^tcp", "^tcp,shm"
 	};
-	static const char *const bad[] = { "tcp",      "copyrpcx",     "copyrp",
+	static const char *const bad[] = { "",         "tcp",          "copyrpcx",   "copyrp",
 					   "^copyrpc", "^tcp,copyrpc", "tcp;ofi_rxm" };
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)

@@ -37,6 +37,7 @@ static const struct mlx5_ib_alloc_ucontext_resp context_resp = {
 int krn_cmd_get_context(struct krn_cmd *cmd)
 {
 	struct ib_uverbs_get_context_resp resp = { .num_comp_vectors = 4 };
+	struct mlx5_ib_alloc_ucontext_resp context = context_resp;
 	struct mlx5_ib_alloc_ucontext_req_v2 req;
 	uint32_t chan;
 	int fd;
@@ -52,8 +53,10 @@ int krn_cmd_get_context(struct krn_cmd *cmd)
 	cmd->ctx->async_chan = chan;
 	cmd->ctx->async_fd = fd;
 	resp.async_fd = (uint32_t)fd;
+	if (nic_fault_without_bf())
+		context.bf_reg_size = 0;
 	krn_mode_start();
-	krn_cmd_reply(cmd, &resp, sizeof(resp), &context_resp, sizeof(context_resp));
+	krn_cmd_reply(cmd, &resp, sizeof(resp), &context, sizeof(context));
 	return 0;
 }
 
