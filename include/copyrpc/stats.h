@@ -272,6 +272,7 @@ enum copyrpc_stats_cause {
 	COPYRPC_STATS_FOR_ACK,            /* the acknowledgement of a message */
 	COPYRPC_STATS_FOR_RECEIVE,        /* a receive buffer of the peer */
 	COPYRPC_STATS_FOR_RESPONSE,       /* the response to a request */
+	COPYRPC_STATS_FOR_MESSAGE,        /* a message for a receive from this peer */
 };
 
 /** A peer that operations of this process wait for. */

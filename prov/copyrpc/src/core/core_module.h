@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct core_chan;
 struct core_ep;
@@ -32,6 +33,8 @@ struct core_module {
 	void (*peer_failing)(struct core_peer *peer, int err);
 	/* A peer has failed: it has no channel, and its operations have ended. */
 	void (*peer_failed)(struct core_peer *peer, int err);
+	/* Sets *number to that of the oldest receive that only this peer can end, if there is one. */
+	void (*peer_awaited)(const struct core_peer *peer, uint64_t *number);
 	/* A channel is about to be closed or stopped. */
 	void (*chan_down)(struct core_ep *ep, struct core_chan *chan);
 	/* The channel of a failed peer is closed: no device moves bytes of gets any more. */

@@ -46,7 +46,7 @@ struct core_peer_stall {
 struct core_peer_watch {
 	uint64_t unwatched_ns;             /* core_ep.unwatched_ns at the last look */
 	uint64_t since_ns;                 /* the oldest operation is open since then, or longer */
-	uint64_t head;                     /* oldest pending completion or simple access */
+	uint64_t head;                     /* oldest pending completion, access or receive */
 	uint64_t arrivals;                 /* changes when something arrives */
 	uint64_t arrived_ns;               /* no later arrival than this */
 	uint64_t refused[3];               /* attempts for lack of room, credit, send queue */

@@ -62,6 +62,16 @@ static void stats_text_sums(FILE *out, const struct copyrpc_stats_peer *sum)
 			sum->accesses, stats_bytes(sum->access_bytes, bytes), sum->access_errors);
 }
 
+/** Writes the range of sizes that element k of tx_batches counts. */
+static void stats_text_size(FILE *out, unsigned k)
+{
+	uint64_t least = UINT64_C(1) << k;
+
+	fprintf(out, "  %" PRIu64, least);
+	if (k)
+		fprintf(out, "-%" PRIu64, 2 * least - 1);
+}
+
 /** Lists how many batches had how many messages. */
 static void stats_text_sizes(FILE *out, const struct copyrpc_stats_peer *sum)
 {
@@ -72,9 +82,10 @@ static void stats_text_sizes(FILE *out, const struct copyrpc_stats_peer *sum)
 	fprintf(out, "  messages in a batch:");
 	for (unsigned k = 0; k < COPYRPC_STATS_SIZES; k++) {
 		cnt = stats_tx_batches(sum, k);
-		if (cnt)
-			fprintf(out, "  %" PRIu64 "+: %" PRIu64 " (%.0f%%)", UINT64_C(1) << k, cnt,
-				100.0 * (double)cnt / (double)all);
+		if (!cnt)
+			continue;
+		stats_text_size(out, k);
+		fprintf(out, ": %" PRIu64 " (%.0f%%)", cnt, 100.0 * (double)cnt / (double)all);
 	}
 	fprintf(out, "\n");
 	if (sum->tx_credits)

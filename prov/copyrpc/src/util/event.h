@@ -44,6 +44,7 @@ static inline const char *util_event_cause(uint32_t cause)
 	case COPYRPC_STATS_FOR_ACK: return "an acknowledgement";
 	case COPYRPC_STATS_FOR_RECEIVE: return "a receive buffer";
 	case COPYRPC_STATS_FOR_RESPONSE: return "a response";
+	case COPYRPC_STATS_FOR_MESSAGE: return "a message";
 	default: return "?";
 	}
 }

@@ -281,6 +281,43 @@ Test(core_watch, an_acknowledgement_is_waited_for_while_none_comes, .init = setu
 	nodes_close(nodes, 2);
 }
 
+Test(core_watch, a_receive_from_one_peer_is_shown_and_recorded_if_that_is_stopped, .init = setup)
+{
+	struct copyrpc_stats_event event;
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		for (;;)
+			pause();
+	nodes[0].ep.directed = true;
+	connect_them();
+	cr_assert_eq(node_recv(&nodes[0], FI_ADDR_UNSPEC, bytes, 8, true, 6, 0, 0, NULL), 0);
+	look(3);
+	cr_expect_null(shown(), "any peer may send it");
+	cr_assert_eq(node_recv(&nodes[0], 1, bytes, 8, true, 7, 0, 0, NULL), 0);
+	look(2);
+	expect_wait(COPYRPC_STATS_FOR_MESSAGE, 1);
+	look(4);
+	expect_wait(COPYRPC_STATS_FOR_MESSAGE, 5);
+	cr_expect_eq(events(COPYRPC_STATS_WAIT, &event), 0, "it may be posted for long");
+	peer_of(&nodes[0])->chan->pid = pid;
+	kill(pid, SIGSTOP);
+	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+	look(1);
+	cr_expect_eq(events(COPYRPC_STATS_WAIT, &event), 1);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	cr_assert_eq(node_recv(&nodes[0], 1, bytes, 8, false, 0, 0, 0, NULL), 0);
+	cr_assert_eq(node_send(&nodes[1], 0, bytes, 8, true, 7, 0, NULL), 0);
+	nodes_settle(nodes, 2);
+	look(1);
+	cr_expect_null(shown(), "another receive is the oldest");
+	look(1);
+	expect_wait(COPYRPC_STATS_FOR_MESSAGE, 1);
+	nodes_close(nodes, 2);
+}
+
 Test(core_watch, time_in_which_this_process_did_not_look_does_not_count, .init = setup)
 {
 	struct copyrpc_stats_event event;

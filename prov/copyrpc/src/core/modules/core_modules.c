@@ -30,6 +30,7 @@ const struct core_module core_modules[CORE_MODULE_CNT] = {
 		.ep_stop = core_msg_ep_stop,
 		.ep_close = core_msg_ep_close,
 		.ep_show = core_msg_ep_show,
+		.peer_awaited = core_msg_peer_awaited,
 		.ep_flush = core_rx_flush,
 		.ep_lost = core_rx_fail_lost,
 		.peer_failing = core_rx_fail_peer,

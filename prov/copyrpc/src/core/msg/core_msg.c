@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 
 #include "core/core_ep.h"
+#include "core/core_peer.h"
 #include "core/msg/core_match.h"
 #include "core/msg/core_req.h"
 #include "core/msg/core_rx.h"
@@ -36,6 +37,37 @@ void core_msg_ep_stop(struct core_ep *ep)
 static bool core_msg_shows(const struct core_ep *ep, const struct core_ep *rx)
 {
 	return rx == ep || rx->shown_by == ep;
+}
+
+/** Oldest receives that are compared: one that waits for long is among them. */
+#define CORE_MSG_OLDEST 64u
+
+/** Returns the number of the oldest receive from `source`, counted from 1; 0: none. */
+static uint64_t core_msg_oldest(struct core_match *m, uint64_t source)
+{
+	const struct util_list *head = core_match_posted(m), *it = head->next;
+	const struct core_match_recv *recv;
+
+	for (unsigned i = 0; it != head && i < CORE_MSG_OLDEST; i++, it = it->next) {
+		recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
+		if (recv->src == source)
+			return recv->seq + 1;
+	}
+	return 0;
+}
+
+/** Implements core_module.peer_awaited. Receives of a shared context name no peer of one endpoint. */
+void core_msg_peer_awaited(const struct core_peer *peer, uint64_t *number)
+{
+	const struct core_ep *ep = peer->ep;
+	uint64_t tagged, plain;
+
+	if (!ep->directed || ep->srx)
+		return;
+	tagged = core_msg_oldest(ep->tagged, peer->id);
+	plain = tagged ? 0 : core_msg_oldest(ep->msg, peer->id);
+	if (tagged || plain)
+		*number = tagged ? tagged << 1 | 1 : plain << 1;
 }
 
 void core_msg_ep_show(struct core_ep *ep)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/core_ep.h"
+#include "core/core_module.h"
 #include "core/core_op.h"
 #include "core/core_peer.h"
 #include "core/core_pending.h"
@@ -248,6 +249,20 @@ static uint64_t core_watch_head(const struct core_peer *peer)
 	return core_pending_is_open(&peer->pending) ? peer->pending.head : peer->simple.head;
 }
 
+/** Returns what the oldest receive from a peer waits for, 0 if there is none; *again as below. */
+static enum copyrpc_stats_cause core_watch_receive(struct core_peer *peer, bool *again)
+{
+	struct core_peer_watch *w = &peer->watch;
+	uint64_t number = 0;
+
+	CORE_MODULES_CALL(peer_awaited, peer, &number);
+	if (!number)
+		return 0;
+	*again = w->cause == COPYRPC_STATS_FOR_MESSAGE && w->head == number;
+	w->head = number;
+	return COPYRPC_STATS_FOR_MESSAGE;
+}
+
 /**
  * Marks what is oldest at a peer and returns what it waits for, 0 if nothing is open. *again: the
  * last look found the same.
@@ -266,10 +281,21 @@ static enum copyrpc_stats_cause core_watch_oldest(struct core_peer *peer, bool *
 		return core_watch_op_cause(peer, op);
 	}
 	if (!core_pending_is_open(&peer->pending) && !core_simple_is_awaited(&peer->simple))
-		return 0;
+		return core_watch_receive(peer, again);
 	*again = w->cause == COPYRPC_STATS_FOR_ACK && w->head == core_watch_head(peer);
 	w->head = core_watch_head(peer);
 	return COPYRPC_STATS_FOR_ACK;
+}
+
+/** Returns true if a wait is worth a line: a receive may be posted long before its message. */
+static bool core_watch_is_notable(const struct core_peer *peer, uint64_t now_ns)
+{
+	const struct core_peer_watch *w = &peer->watch;
+
+	if (now_ns - w->since_ns < (uint64_t)util_params.watch_s * UTIL_NS_PER_S)
+		return false;
+	return w->cause != COPYRPC_STATS_FOR_MESSAGE ||
+	       (peer->chan && core_watch_is_stopped(peer->chan->pid));
 }
 
 static void core_watch_wait(struct core_peer *peer, uint64_t now_ns)
@@ -286,7 +312,7 @@ static void core_watch_wait(struct core_peer *peer, uint64_t now_ns)
 	}
 	w->cause = cause;
 	core_watch_show(peer);
-	if (now_ns - w->since_ns < (uint64_t)util_params.watch_s * UTIL_NS_PER_S)
+	if (!core_watch_is_notable(peer, now_ns))
 		return;
 	if (!w->reported)
 		util_event(COPYRPC_STATS_WAIT, core_watch_addr(peer), cause, now_ns - w->since_ns);
