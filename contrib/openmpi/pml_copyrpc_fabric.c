@@ -124,12 +124,11 @@ int pml_fabric_open(bool threads)
 	int rc = fabric_open_all(threads);
 
 	if (rc) {
-		opal_output(
-			0,
-			"pml copyrpc: no endpoint for tagged messages of provider %s: %s. "
-			"FI_PROVIDER and FI_PROVIDER_PATH select it, see copyrpc_env(1); copyrpc_info "
-			"tells what is wrong",
-			provider ? provider : getenv("FI_PROVIDER"), fi_strerror(-rc));
+		opal_output(0,
+			    "pml copyrpc: no endpoint for tagged messages of provider %s: %s. "
+			    "FI_PROVIDER and FI_PROVIDER_PATH select it, see copyrpc_env(1); "
+			    "copyrpc_info tells what is wrong",
+			    provider ? provider : getenv("FI_PROVIDER"), fi_strerror(-rc));
 		pml_fabric_close();
 		return OMPI_ERR_NOT_AVAILABLE;
 	}

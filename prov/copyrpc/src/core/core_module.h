@@ -33,7 +33,7 @@ struct core_module {
 	void (*peer_failing)(struct core_peer *peer, int err);
 	/* A peer has failed: it has no channel, and its operations have ended. */
 	void (*peer_failed)(struct core_peer *peer, int err);
-	/* Sets *number to that of the oldest receive that only this peer can end, if there is one. */
+	/* Sets *number to that of the oldest receive that only this peer can end, if any. */
 	void (*peer_awaited)(const struct core_peer *peer, uint64_t *number);
 	/* A channel is about to be closed or stopped. */
 	void (*chan_down)(struct core_ep *ep, struct core_chan *chan);

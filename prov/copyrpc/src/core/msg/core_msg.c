@@ -56,7 +56,7 @@ static uint64_t core_msg_oldest(struct core_match *m, uint64_t source)
 	return 0;
 }
 
-/** Implements core_module.peer_awaited. Receives of a shared context name no peer of one endpoint. */
+/** Implements core_module.peer_awaited. Receives of a shared context belong to no endpoint. */
 void core_msg_peer_awaited(const struct core_peer *peer, uint64_t *number)
 {
 	const struct core_ep *ep = peer->ep;

@@ -6,8 +6,8 @@
  *
  * Each look at a peer takes the operation, the pending completion or the simple access that is
  * oldest; without one, the oldest receive that only this peer can end. If it was the oldest at the
- * last look, too, it waits: the peer gets a row in the statistics page. After FI_COPYRPC_WATCH it is
- * an event, and is logged, at most once a minute for the process and not under a debugger; a
+ * last look, too, it waits: the peer gets a row in the statistics page. After FI_COPYRPC_WATCH it
+ * is an event, and is logged, at most once a minute for the process and not under a debugger; a
  * receive only if the peer is stopped. Times count from the first look, and time during which this
  * process did not look is taken off: a process that was stopped, or computed, has no peer to blame.
  *
