@@ -71,7 +71,7 @@ Test(m5_rq, a_longer_place_terminates_its_list_of_entries)
 
 Test(m5_rq, the_device_takes_only_published_buffers)
 {
-	uint64_t user;
+	uint64_t user = 0;
 
 	setup(4, 16, 0);
 	put(1);

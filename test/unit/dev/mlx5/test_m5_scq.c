@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 #include "fake_dev.h"
 
@@ -30,17 +31,21 @@ Test(m5_scq, only_queues_with_attached_links_are_polled)
 Test(m5_scq, queue_with_room_is_shared)
 {
 	struct fake_dev *f = fake_dev_make();
-	struct m5_scq scq = { .room = 100 }, *got;
+	struct m5_scq *scq = calloc(1, sizeof(*scq)), *got; /* m5_scq_put frees the last one */
 
-	util_list_push_back(&f->dev.scqs, &scq.in_dev);
+	cr_assert_not_null(scq);
+	scq->room = 100;
+	util_list_push_back(&f->dev.scqs, &scq->in_dev);
 	cr_assert_eq(m5_scq_get(&f->dev, 60, &got), 0);
-	cr_expect_eq(got, &scq);
-	cr_expect_eq(scq.room, 40);
-	cr_expect_eq(scq.link_cnt, 1);
+	cr_expect_eq(got, scq);
+	cr_expect_eq(scq->room, 40);
+	cr_expect_eq(scq->link_cnt, 1);
 	cr_assert_eq(m5_scq_get(&f->dev, 40, &got), 0);
-	cr_expect_eq(scq.room, 0);
-	m5_scq_put(&scq, 40);
-	cr_expect_eq(scq.room, 40);
+	cr_expect_eq(scq->room, 0);
+	m5_scq_put(scq, 40);
+	cr_expect_eq(scq->room, 40);
+	util_list_remove(&scq->in_dev);
+	free(scq);
 	fake_dev_free(f);
 }
 

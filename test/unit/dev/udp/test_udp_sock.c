@@ -4,8 +4,15 @@
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <rdma/fi_errno.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "util/param.h"
 
@@ -37,6 +44,35 @@ Test(udp_sock, has_its_own_port_and_the_interfaces_mtu)
 	udp_sock_close(&a);
 	udp_sock_close(&b);
 	cr_expect_eq(a.fd, -1);
+}
+
+/** Makes the system one that does not report the MTU of a route, as those in user space do. */
+static void hide_route_mtu(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getsockopt, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IP_MTU, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = 6, .filter = filter };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+		cr_skip_test("no seccomp filter");
+}
+
+Test(udp_sock, without_the_mtu_of_a_route_the_interfaces_is_taken)
+{
+	union udp_addr any = ip4("127.0.0.1");
+	struct udp_sock sock;
+
+	hide_route_mtu();
+	cr_assert_eq(udp_sock_open(&sock, &any.sa, 0, 16), 0);
+	cr_expect_eq(udp_sock_route_mtu(&sock, &sock.local), (int)sock.mtu);
+	udp_sock_close(&sock);
 }
 
 Test(udp_sock, addresses_of_other_hosts_are_refused)

@@ -190,12 +190,26 @@ uint32_t udp_sock_link_mtu(const struct sockaddr *local)
 	return mtu;
 }
 
+/**
+ * Returns what the route of a connected socket carries, or -FI_EHOSTUNREACH. Where the system does
+ * not report it (gVisor, qemu), the interface's.
+ */
+static int udp_sock_connected_mtu(int fd, const struct udp_sock *sock, const union udp_addr *peer)
+{
+	bool is_6 = peer->sa.sa_family == AF_INET6;
+	int mtu, level = is_6 ? IPPROTO_IPV6 : IPPROTO_IP, name = is_6 ? IPV6_MTU : IP_MTU;
+	socklen_t len = sizeof(mtu);
+
+	if (!getsockopt(fd, level, name, &mtu, &len))
+		return (int)udp_payload(peer, mtu);
+	return errno == ENOPROTOOPT ? (int)sock->mtu : -FI_EHOSTUNREACH;
+}
+
 int udp_sock_route_mtu(const struct udp_sock *sock, const union udp_addr *peer)
 {
 	bool is_6 = peer->sa.sa_family == AF_INET6;
 	union udp_addr local = sock->local;
-	socklen_t len = sizeof(int);
-	int fd, mtu = 0, ret = 0;
+	int fd, ret;
 
 	if (peer->sa.sa_family != local.sa.sa_family)
 		return -FI_EHOSTUNREACH;
@@ -207,10 +221,10 @@ int udp_sock_route_mtu(const struct udp_sock *sock, const union udp_addr *peer)
 	else
 		local.in.sin_port = 0;
 	/* A connected socket reports the MTU of its route. */
-	if (bind(fd, &local.sa, udp_addr_len(&local)) ||
-	    connect(fd, &peer->sa, udp_addr_len(peer)) ||
-	    getsockopt(fd, is_6 ? IPPROTO_IPV6 : IPPROTO_IP, is_6 ? IPV6_MTU : IP_MTU, &mtu, &len))
+	if (bind(fd, &local.sa, udp_addr_len(&local)) || connect(fd, &peer->sa, udp_addr_len(peer)))
 		ret = errno == EMFILE || errno == ENFILE ? -errno : -FI_EHOSTUNREACH;
+	else
+		ret = udp_sock_connected_mtu(fd, sock, peer);
 	close(fd);
-	return ret ? ret : (int)udp_payload(peer, mtu);
+	return ret;
 }
