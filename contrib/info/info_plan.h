@@ -5,8 +5,8 @@
  *
  * Computed from the constants and functions of the provider: the sizes of rings in the order in
  * which connections are made (ring/ring_len.h), with this shell's FI_COPYRPC_MEM and
- * FI_COPYRPC_RING_SIZE. test/integ/info/info-plan compares it with a measurement. Figures are those of
- * the provider; the MPI library and the application come on top.
+ * FI_COPYRPC_RING_SIZE. test/integ/info/info-plan compares it with a measurement. Figures are those
+ * of the provider; the MPI library and the application come on top.
  */
 #ifndef INFO_INFO_PLAN_H
 #define INFO_INFO_PLAN_H

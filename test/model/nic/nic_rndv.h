@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Rendezvous that a list of tags has matched, in the process of their sender. sq_lock held. See nic_state.h. */
+/*
+ * Rendezvous that a list of tags has matched, in the process of their sender. sq_lock held. See
+ * nic_state.h.
+ */
 #ifndef NIC_RNDV_H
 #define NIC_RNDV_H
 

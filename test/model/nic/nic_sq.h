@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Send queues: WQEs are executed in order until the queue is empty, waits or breaks. See nic_state.h. */
+/*
+ * Send queues: WQEs are executed in order until the queue is empty, waits or breaks. See
+ * nic_state.h.
+ */
 #ifndef NIC_SQ_H
 #define NIC_SQ_H
 

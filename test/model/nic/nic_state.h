@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * State of the NIC in the segment: the nic_private words of QPs, CQs and SRQs; what its files share.
+ * State of the NIC in the segment: the nic_private words of QPs, CQs and SRQs; and what all files
+ * of the NIC use.
+ *
  * The files, from the doorbell down. nic_uar.c implements mdl_nic.h, the others have a header each:
  *
  *	nic_uar.c	decode and check a write to a register

@@ -358,7 +358,7 @@ static uint64_t storm_ns(uint32_t first)
 
 static void set_up_storm(void)
 {
-	open_all(STORM, 120 * UTIL_NS_PER_S); /* so long that PINGs play no part */
+	open_all(STORM, 120 * UTIL_NS_PER_S); /* PINGs play no part */
 }
 
 /*

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* JSON: strings of any bytes, and the form of a report. test/integ/info/info-bites parses reports. */
+/*
+ * JSON: strings of any bytes, and the form of a report. test/integ/info/info-bites parses reports.
+ */
 #include "info/info_plan.h"
 #include "info/info_print.h"
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cm/conn/cm_conn.h"
 #include "support/ring_pair.h"
 #include "util/param.h"
 #include "wire/wire_cm.h"
@@ -55,12 +56,18 @@ static void start(void)
 	side_init(&sides[1]);
 }
 
+/** Calls prepare with a connection of a node that is closed. */
 static int prepare(struct side *s)
 {
+	struct cm_conn *cm = calloc(1, sizeof(*cm));
 	void *user = NULL;
-	int ret = eng_cm_ops.prepare(&s->eep, NULL, &s->params, &user);
+	int ret;
 
+	cr_assert_not_null(cm);
+	ret = eng_cm_ops.prepare(&s->eep, cm, &s->params, &user);
 	s->conn = user;
+	if (ret)
+		cm_conn_put(cm);
 	return ret;
 }
 

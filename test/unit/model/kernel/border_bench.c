@@ -97,6 +97,11 @@ bool nic_fault_denied(void)
 	return false;
 }
 
+bool nic_fault_without_bf(void)
+{
+	return false;
+}
+
 uint64_t nic_fault_due(uint64_t now_ns)
 {
 	return UINT64_MAX;

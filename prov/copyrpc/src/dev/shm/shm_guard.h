@@ -9,7 +9,8 @@
  * SHM_GUARD_TICKS ticks after the last look with nothing but surplus posts. Meanwhile a post is
  * late by at most SHM_GUARD_LOOK ticks.
  *
- * Used by the polling thread. Tests: test/unit/dev/shm/test_shm_guard.c, test/integ/attack/shm-attacked.
+ * Used by the polling thread. Tests: test/unit/dev/shm/test_shm_guard.c,
+ * test/integ/attack/shm-attacked.
  */
 #ifndef DEV_SHM_SHM_GUARD_H
 #define DEV_SHM_SHM_GUARD_H
