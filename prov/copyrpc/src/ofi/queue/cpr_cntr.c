@@ -31,18 +31,21 @@ static uint64_t cpr_cntr_read(struct fid_cntr *fid)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
 	struct cpr_pdom *pdom = cpr_member_lock(&cntr->member);
+	struct cpr_rest rest;
 	uint64_t value;
 
 	if (!cpr_cntr_may_skip_progress(cntr))
 		cpr_pdom_progress(pdom);
 	if (cntr->core.value == cntr->read_value && UTIL_UNLIKELY(cpr_yield_is_due(&cntr->idle))) {
-		pdom = cpr_idle(&cntr->member, cntr->domain, pdom, &cntr->idle);
+		pdom = cpr_idle(&cntr->member, cntr->domain, pdom, cntr->idle, &rest);
 		cpr_pdom_progress(pdom);
+		if (rest.end_ns)
+			cpr_yield_took(&cntr->idle, rest, cntr->core.value != cntr->read_value);
 	}
 	value = cntr->core.value;
 	if (value != cntr->read_value) {
 		cntr->read_value = value;
-		cntr->idle.reads = 0;
+		cpr_yield_found(&cntr->idle);
 	}
 	cpr_pdom_unlock(pdom);
 	return value;

@@ -104,15 +104,18 @@ static __attribute__((noinline)) ssize_t cpr_cq_read_nothing(struct cpr_cq *cq,
 							     size_t count, fi_addr_t *src,
 							     size_t entry_len)
 {
+	struct cpr_rest rest;
 	ssize_t ret = 0;
 
 	if (UTIL_UNLIKELY(cpr_yield_is_due(&cq->idle))) {
-		pdom = cpr_idle(&cq->member, cq->domain, pdom, &cq->idle);
+		pdom = cpr_idle(&cq->member, cq->domain, pdom, cq->idle, &rest);
 		cpr_pdom_progress(pdom);
 		ret = cpr_cq_take(&cq->core, buf, count, src, entry_len);
+		if (rest.end_ns)
+			cpr_yield_took(&cq->idle, rest, ret);
 	}
 	if (ret)
-		cq->idle.reads = 0;
+		cpr_yield_found(&cq->idle);
 	else
 		ret = cpr_cq_empty(&cq->core);
 	cpr_pdom_unlock(pdom);
@@ -130,7 +133,7 @@ UTIL_INLINE ssize_t cpr_cq_read(struct fid_cq *fid, void *buf, size_t count, fi_
 	ret = cpr_cq_take(&cq->core, buf, count, src, entry_len);
 	if (UTIL_UNLIKELY(!ret))
 		return cpr_cq_read_nothing(cq, pdom, buf, count, src, entry_len);
-	cq->idle.reads = 0;
+	cpr_yield_found(&cq->idle);
 	cpr_pdom_unlock(pdom);
 	return ret;
 }

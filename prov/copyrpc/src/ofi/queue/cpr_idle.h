@@ -12,18 +12,19 @@
 
 /**
  * Makes progress for progress domains other than `own` and yields the processor, each if it is due
- * after seen.reads empty reads. Nothing is locked. Returns how long the yield took in nanoseconds,
- * for cpr_yield_took, or 0 without one.
+ * after seen.reads empty reads. Nothing is locked. Returns the yield, for cpr_yield_took.
  */
-uint64_t cpr_idle_rest(struct cpr_domain *domain, struct cpr_pdom *own, struct cpr_yield seen);
+struct cpr_rest cpr_idle_rest(struct cpr_domain *domain, struct cpr_pdom *own,
+			      struct cpr_yield seen);
 
 /**
- * Unlocks `pdom`, that of `member`, after cpr_yield_is_due returned true, and rests. Returns the
- * progress domain of `member`, locked. The caller makes progress and looks once more: the peer may
- * have run meanwhile, and an application that yields by itself after an empty read would give it
- * the processor a second time.
+ * Unlocks `pdom`, that of `member`, after cpr_yield_is_due returned true, and rests: *rest is the
+ * result of cpr_idle_rest. Returns the progress domain of `member`, locked. The caller makes
+ * progress and looks once more: the peer may have run meanwhile, and an application that yields by
+ * itself after an empty read would give it the processor a second time. If there was a yield, it
+ * then calls cpr_yield_took.
  */
 struct cpr_pdom *cpr_idle(struct cpr_member *member, struct cpr_domain *domain,
-			  struct cpr_pdom *pdom, struct cpr_yield *idle);
+			  struct cpr_pdom *pdom, struct cpr_yield seen, struct cpr_rest *rest);
 
 #endif

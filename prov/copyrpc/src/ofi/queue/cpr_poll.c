@@ -19,6 +19,7 @@ struct cpr_poll {
 	pthread_mutex_t lock;     /* guards the rest */
 	struct util_list members; /* cpr_poll_member.link */
 	struct cpr_yield idle;    /* polls that found nothing */
+	struct cpr_rest rest;     /* yield after which no poll has looked yet */
 };
 
 struct cpr_poll_member {
@@ -62,12 +63,12 @@ static bool cpr_poll_look(struct fid *member, struct cpr_pdom **last)
 /* Ends a poll that found nothing, after many in a row. */
 static void cpr_poll_rest(struct cpr_poll *poll, struct cpr_pdom *own, struct cpr_yield seen)
 {
-	uint64_t ns = cpr_idle_rest(poll->domain, own, seen);
+	struct cpr_rest rest = cpr_idle_rest(poll->domain, own, seen);
 
-	if (!ns)
+	if (!rest.end_ns)
 		return;
 	pthread_mutex_lock(&poll->lock);
-	cpr_yield_took(&poll->idle, ns);
+	poll->rest = rest;
 	pthread_mutex_unlock(&poll->lock);
 }
 
@@ -87,8 +88,11 @@ static int cpr_poll_poll(struct fid_poll *fid, void **context, int count)
 		if (found < count && cpr_poll_look(member, &last))
 			context[found++] = member->context;
 	}
+	if (poll->rest.end_ns)
+		cpr_yield_took(&poll->idle, poll->rest, found);
+	poll->rest = (struct cpr_rest){ 0 };
 	if (found)
-		poll->idle.reads = 0;
+		cpr_yield_found(&poll->idle);
 	rests = !found && cpr_yield_is_due(&poll->idle);
 	seen = poll->idle;
 	pthread_mutex_unlock(&poll->lock);
@@ -195,6 +199,7 @@ int cpr_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct f
 	poll->fid.ops = &cpr_poll_ops;
 	util_list_init(&poll->members);
 	cpr_yield_init(&poll->idle);
+	poll->rest = (struct cpr_rest){ 0 };
 	pthread_mutex_init(&poll->lock, NULL);
 	poll->domain = cpr_domain_of(domain);
 	cpr_ref_get(&poll->domain->refs);
