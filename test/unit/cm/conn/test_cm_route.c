@@ -235,7 +235,7 @@ Test(cm_route, a_sender_is_reported_by_the_name_it_states_and_the_address_it_pro
 	union cm_addr stated;
 
 	dgram_peer_open(&g, paths, NULL, 0);
-	cm_test_addr("10.9.9.9", 7, &stated);
+	cm_test_addr("10.9.9.9", cm_addr_port(&g.s.addr), &stated);
 	state_name(&g, &stated);
 	cm_raw_peer_await(&g.s, WIRE_CM_WELCOME);
 	cm_node_lock(g.node);
@@ -245,6 +245,54 @@ Test(cm_route, a_sender_is_reported_by_the_name_it_states_and_the_address_it_pro
 	cr_expect(cm_addr_is_equal(&conn->peer->addr, &g.s.addr), "its place in the table");
 	cm_node_unlock(g.node);
 	dgram_peer_close(&g);
+}
+
+/** Checks that a sender at `ip` that states `name` is known by the address that it proved. */
+static void expect_proved(const char *ip, const char *name, unsigned port_step)
+{
+	struct cm_raw_peer s;
+	struct cm_node *ends;
+	struct wire_cm_pkt ack, hello;
+	struct sockaddr_storage reported;
+	union cm_addr to, stated, first;
+	struct cm_conn *conn;
+
+	before = cm_test_paths;
+	cm_test_apart = true;
+	cm_test_paths = DGRAM_NIC_ONLY;
+	ends = cm_test_node(NULL, 0);
+	cm_end_open(&a, ends, ip, 0);
+	a.fd_cnt = 0;
+	cm_raw_peer_open(&s, ip, NULL);
+	to = cm_test_addr_of(&a);
+	cm_test_addr(name, (uint16_t)((unsigned)cm_addr_port(&s.addr) + port_step), &stated);
+	cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
+	cm_raw_peer_make_hello(&s, &ack, &hello);
+	hello.features = WIRE_CM_FEATURE_NAME;
+	cm_addr_to_wire(&stated, &hello.hello.addr);
+	cm_raw_peer_send(&s, &to, &hello);
+	cm_raw_peer_await(&s, WIRE_CM_WELCOME);
+	cm_node_lock(ends);
+	conn = UTIL_CONTAINER_OF(util_list_first(&a.cep->conns), struct cm_conn, cep_link);
+	cm_conn_addr(conn, &reported);
+	cm_node_unlock(ends);
+	cr_assert_eq(cm_addr_import((struct sockaddr *)&reported, &first), 0);
+	cr_expect(cm_addr_is_equal(&first, &s.addr), "%s is taken for %s", ip, name);
+	cm_raw_peer_close(&s);
+	cm_ends_close(ends, &a, NULL);
+	cm_test_paths = before;
+	cm_test_apart = false;
+}
+
+Test(cm_route, a_sender_is_not_known_by_a_name_with_another_port)
+{
+	expect_proved("127.0.0.1", "10.9.9.9", 1);
+}
+
+Test(cm_route, a_sender_of_ipv6_is_not_known_by_another_address)
+{
+	cm_test_need_ipv6();
+	expect_proved("::1", "fd00::9", 0);
 }
 
 Test(cm_route, a_name_that_no_peer_can_have_makes_a_hello_malformed)

@@ -133,6 +133,12 @@ void cm_addr_export_name(const union cm_addr *list, unsigned cnt, struct sockadd
 	util_name_set_others((struct sockaddr_in *)name, others, cnt - 1);
 }
 
+bool cm_addr_fit_one_name(const union cm_addr *a, const union cm_addr *b)
+{
+	return a->sa.sa_family == AF_INET && b->sa.sa_family == AF_INET &&
+	       a->in.sin_port == b->in.sin_port;
+}
+
 const char *cm_addr_print(const union cm_addr *addr, char text[CM_ADDR_TEXT_MAX])
 {
 	char ip[INET6_ADDRSTRLEN] = "?";

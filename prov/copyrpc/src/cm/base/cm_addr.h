@@ -54,7 +54,9 @@ bool cm_addr_is_peer(const union cm_addr *addr);
  * one first. Returns their number, or 0 if the family is neither IPv4 nor IPv6.
  */
 unsigned cm_addr_import_name(const struct sockaddr *name, union cm_addr *list);
-/** Writes a name with the addresses of `list`. */
+/** Returns whether one name can have both addresses: they are IPv4, with one port. */
+bool cm_addr_fit_one_name(const union cm_addr *a, const union cm_addr *b);
+/** Writes a name with the addresses of `list`, which fit one name. */
 void cm_addr_export_name(const union cm_addr *list, unsigned cnt, struct sockaddr_storage *name);
 
 /** Writes the usual notation for log lines. Returns `text`. */

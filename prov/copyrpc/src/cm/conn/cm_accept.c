@@ -312,12 +312,14 @@ static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 /* Returns whether the sender states a name, and it is none that a peer can have. */
 static bool cm_hello_read_name(const struct cm_ep *cep, struct cm_hello *hello)
 {
-	hello->first = hello->via.to;
-	if (!(hello->pkt.features & WIRE_CM_FEATURE_NAME))
-		return false;
-	cm_addr_from_wire(&hello->pkt.hello.addr, &hello->first);
-	return hello->first.sa.sa_family != cep->addr.sa.sa_family ||
-	       !cm_addr_is_peer(&hello->first) || cm_addr_is_equal(&hello->first, &cep->addr);
+	const union cm_addr *proved = &hello->via.to;
+	union cm_addr stated = *proved;
+
+	if (hello->pkt.features & WIRE_CM_FEATURE_NAME)
+		cm_addr_from_wire(&hello->pkt.hello.addr, &stated);
+	hello->first = cm_addr_fit_one_name(&stated, proved) ? stated : *proved;
+	return stated.sa.sa_family != cep->addr.sa.sa_family || !cm_addr_is_peer(&stated) ||
+	       cm_addr_is_equal(&stated, &cep->addr);
 }
 
 void cm_accept_on_hello(struct cm_ep *cep, const struct cm_route *via,

@@ -107,7 +107,7 @@ int cm_conn_open(struct cm_peer *peer, int fd, const struct cm_route *via, uint6
 		return -FI_ENOMEM;
 	conn->path = params->path;
 	conn->pid = fd < 0 ? 0 : cm_fd_peer_pid(fd);
-	if (!cm_ep_admits(cep, &conn->addr, peer_inc))
+	if (!cm_ep_admits(cep, &conn->via.to, peer_inc))
 		ret = -FI_EACCES;
 	if (!ret && fd >= 0)
 		ret = cm_src_open(cep->node, &conn->src, fd);
