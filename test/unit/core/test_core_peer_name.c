@@ -110,3 +110,48 @@ Test(core_peer_name, an_unnamed_peer_is_named_by_a_name_with_both_of_its_address
 	memcpy(&kept, &peer->addr, sizeof(kept));
 	cr_expect_eq(memcmp(&kept, &both, sizeof(both)), 0, "the name for the next request");
 }
+
+Test(core_peer_name, a_stated_name_does_not_take_the_place_of_the_unnamed_peer_that_has_it)
+{
+	static struct core_chan owner, thief, again, other_port;
+	struct sockaddr_in moved = name_of(1, 0);
+	struct core_peer *peer;
+	uint64_t idx;
+
+	up(&owner, name_of(1, 0), 0);
+	peer = owner.peer;
+	up(&thief, name_of(1, 3), 0);
+	cr_expect_eq(owner.peer, peer, "its connection was ended");
+	cr_expect_neq(thief.peer, peer);
+	moved.sin_port = htons(4712);
+	up(&other_port, moved, 0);
+	cr_expect_neq(other_port.peer, peer);
+	up(&again, name_of(1, 0), 0);
+	cr_expect_eq(again.peer, peer, "from the address that it has proved");
+	insert(&moved);
+	moved = name_of(1, 0);
+	idx = insert(&moved);
+	cr_expect_eq(peer->fi_addr, idx);
+}
+
+Test(core_peer_name, an_unnamed_peer_with_a_job_key_is_known_at_all_of_its_addresses)
+{
+	static struct core_chan first, second;
+	struct core_peer *peer;
+
+	up(&first, name_of(1, 0), CORE_CHAN_AUTHENTIC);
+	peer = first.peer;
+	up(&second, name_of(1, 3), CORE_CHAN_AUTHENTIC);
+	cr_expect_eq(second.peer, peer);
+}
+
+Test(core_peer_name, an_address_that_no_name_may_have_proves_no_other)
+{
+	struct sockaddr_in victim = name_of(1, 0), name = name_of(1, 0);
+	struct in_addr reserved = { htonl(0xF0000001u) };
+	uint64_t idx = insert(&victim);
+	static struct core_chan chan;
+
+	util_name_set_others(&name, &reserved, 1);
+	cr_expect_neq(up(&chan, name, 0), idx);
+}

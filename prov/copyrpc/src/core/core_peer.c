@@ -121,19 +121,43 @@ static bool core_peer_same_addr(const struct sockaddr *a, const struct sockaddr 
 
 /**
  * Returns the address that a connected peer was reached at: the further one of the name that on_up
- * passed, or the only one.
+ * passed, or the only one. The further one counts even if no name may have it.
  */
 static struct sockaddr_storage core_peer_proved_addr(const struct sockaddr *name)
 {
-	struct in_addr others[UTIL_NAME_OTHERS];
 	struct sockaddr_storage at = { 0 };
+	struct sockaddr_in *in = (void *)&at;
+	struct in_addr other;
 
 	memcpy(&at, name,
 	       name->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 					   : sizeof(struct sockaddr_in));
-	if (util_name_others(name, others))
-		((struct sockaddr_in *)&at)->sin_addr = others[0];
+	memcpy(&other, in->sin_zero, sizeof(other));
+	if (name->sa_family == AF_INET && other.s_addr)
+		in->sin_addr = other;
 	return at;
+}
+
+/**
+ * Returns the connected peer that is in no AV and connects again by this name, or NULL. Without a
+ * job key a peer proves no more of its name than the address that it was reached at.
+ */
+static struct core_peer *core_peer_find_again(struct core_ep *ep, const struct sockaddr *name,
+					      bool is_authentic)
+{
+	struct sockaddr_storage at = core_peer_proved_addr(name), old;
+	struct util_list *it, *tmp;
+	struct core_peer *peer;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->unnamed) {
+		peer = UTIL_CONTAINER_OF(it, struct core_peer, ep_link);
+		old = core_peer_proved_addr((struct sockaddr *)&peer->addr);
+		if (core_peer_same_addr((struct sockaddr *)&old, (struct sockaddr *)&at) ||
+		    (is_authentic && peer->is_authentic &&
+		     core_peer_same_addr((struct sockaddr *)&peer->addr, name)))
+			return peer;
+	}
+	return NULL;
 }
 
 /**
@@ -256,7 +280,7 @@ static struct core_peer *core_peer_by_name(struct core_ep *ep, const struct sock
 
 	if (fi_addr != CORE_AV_NONE)
 		return core_peer_get(ep, fi_addr);
-	peer = core_peer_find_unnamed(ep, name);
+	peer = core_peer_find_again(ep, name, is_authentic);
 	if (!peer) {
 		peer = core_peer_new(ep, name);
 		if (peer)
