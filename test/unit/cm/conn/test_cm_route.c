@@ -9,6 +9,7 @@
 #include "cm/conn/cm_conn.h"
 #include "cm/conn/cm_connect.h"
 #include "cm/conn/cm_req.h"
+#include "cm/conn/cm_req_route.h"
 #include "cm/ep/cm_ep.h"
 #include "unit/cm/cm_fixture.h"
 #include "unit/cm/conn/dgram_fixture.h"
@@ -99,6 +100,20 @@ Test(cm_route, without_any_route_there_is_the_one_to_the_first_address)
 
 	cr_assert_eq(list_of(&cep, texts, 2, routes), 1);
 	expect_route(&routes[0], "255.255.255.255", 0);
+}
+
+Test(cm_route, a_reply_is_counted_for_the_socket_that_received_it)
+{
+	static struct cm_req req = { .route_cnt = 2, .routes = { { .sock = 0 }, { .sock = 1 } } };
+	struct cm_route via = { .sock = 1 };
+
+	cm_test_addr("10.2.3.4", 9, &via.to);
+	req.routes[0].to = req.routes[1].to = via.to;
+	cr_expect_eq(cm_req_route_via(&req, &via), 1);
+	via.sock = 0;
+	cr_expect_eq(cm_req_route_via(&req, &via), 0);
+	via.sock = 2;
+	cr_expect_eq(cm_req_route_via(&req, &via), 2, "no such route");
 }
 
 /* ---- requests ---- */
@@ -199,6 +214,41 @@ Test(cm_route, another_process_at_a_further_address_is_not_taken_for_the_peer)
 	cr_expect_eq(a.failed_err, -FI_ETIMEDOUT, "%d: %s", a.failed_err, a.why);
 	cr_expect(strstr(a.why, " or 127.0.0.1:"), "%s", a.why);
 	cr_expect_gt(cm_end_stats(&b).tx_naks, 0);
+	close_ends(ends);
+}
+
+Test(cm_route, another_process_at_the_first_address_does_not_end_the_request)
+{
+	struct cm_node *ends = open_ends(0, false);
+	struct wire_cm_pkt req;
+
+	cm_node_lock(ends);
+	cm_test_addr("127.0.0.9", 9, &b.cep->addr);
+	cm_node_unlock(ends);
+	connect_by_name(ends, false);
+	cr_assert(cm_raw_peer_recv(&silent, &req, CM_TEST_WAIT_MS), "%s", a.why);
+	cr_expect_eq(req.type, WIRE_CM_REQ);
+	cr_expect_eq(cm_end_get(&a, &a.failed), 0, "%s", a.why);
+	cr_expect_gt(cm_end_stats(&b).tx_naks, 0);
+	close_ends(ends);
+}
+
+Test(cm_route, a_closed_port_at_one_address_is_not_the_error_of_a_silent_one)
+{
+	struct cm_node *ends = open_ends(2000, false);
+	struct cm_raw_peer closed;
+	union cm_addr list[2] = { silent.addr };
+
+	cm_raw_peer_open(&closed, "127.0.0.4", NULL);
+	cm_raw_peer_refuse(&closed);
+	list[1] = closed.addr;
+	cm_node_lock(ends);
+	cr_assert_eq(cm_connect_locked(a.cep, list, 2, false), 0);
+	cm_node_unlock(ends);
+	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(a.failed_err, -FI_ETIMEDOUT, "%d: %s", a.failed_err, a.why);
+	cr_expect(strstr(a.why, "firewall"), "%s", a.why);
+	cm_raw_peer_close(&closed);
 	close_ends(ends);
 }
 

@@ -206,13 +206,18 @@ static void cm_req_expect(struct cm_req *req)
 		  cm_addr_print(&req->peer->addr, addr), cm_req_timeout_s(req));
 }
 
-/* Returns true if the refusals of the address end the request before its deadline. */
-static bool cm_req_grace_is_over(struct cm_req *req, uint64_t now_ns)
+/* Returns whether the network refuses each route, or it leads to another process. */
+static bool cm_req_is_refused(const struct cm_req *req)
 {
 	uint32_t all = (1u << req->route_cnt) - 1;
 
-	if (req->refused_cnt < CM_REQ_GRACE_TRIES ||
-	    (req->routes_refused | req->routes_wrong) != all ||
+	return req->refused_cnt && (req->routes_refused | req->routes_wrong) == all;
+}
+
+/* Returns true if the refusals of the address end the request before its deadline. */
+static bool cm_req_grace_is_over(struct cm_req *req, uint64_t now_ns)
+{
+	if (req->refused_cnt < CM_REQ_GRACE_TRIES || !cm_req_is_refused(req) ||
 	    now_ns - req->start_ns < CM_REQ_GRACE_MS * UTIL_NS_PER_MS)
 		return false;
 	if (req->was_up || req->refused_err != -FI_ECONNREFUSED)
@@ -226,7 +231,8 @@ static bool cm_req_expire(struct cm_req *req, uint64_t now_ns)
 {
 	struct cm_peer *peer = req->peer;
 
-	if (req->refused_cnt && (cm_req_grace_is_over(req, now_ns) || now_ns >= req->deadline_ns))
+	if (cm_req_grace_is_over(req, now_ns) ||
+	    (now_ns >= req->deadline_ns && cm_req_is_refused(req)))
 		cm_req_fail_unreachable(req);
 	else if (now_ns < req->deadline_ns)
 		return false;
@@ -391,16 +397,23 @@ static bool cm_req_expects(struct cm_peer *peer, uint64_t nonce)
 }
 
 /* Goes on with the next address: this one leads to the wrong process. */
-static void cm_req_is_wrong(struct cm_peer *peer, uint32_t at)
+static void cm_req_is_wrong(struct cm_peer *peer, const struct cm_route *via)
 {
 	struct cm_req *req = peer->req;
+	uint32_t at = cm_req_route_via(req, via);
 
+	if (at == req->route_cnt) {
+		peer->cep->stats->rx_stale++;
+		return;
+	}
 	req->routes_wrong |= 1u << at;
 	if (req->routes_wrong == (1u << req->route_cnt) - 1) {
 		cm_req_retry(peer, -FI_EHOSTUNREACH,
 			     "other processes reply at all of its addresses that can be reached");
 		return;
 	}
+	if (at != req->route_at)
+		return;
 	cm_req_route_next(req);
 	cm_req_arm(req, 0);
 }
@@ -415,7 +428,7 @@ void cm_req_on_ack(struct cm_peer *peer, const struct cm_route *via, const struc
 	}
 	/* The peer would take this process for another one, at the address that it sees. */
 	if (via->sock && !(pkt->features & WIRE_CM_FEATURE_NAME)) {
-		cm_req_is_wrong(peer, cm_req_route_index(req, &via->to));
+		cm_req_is_wrong(peer, via);
 		return;
 	}
 	req->refused_cnt = 0;
@@ -434,8 +447,8 @@ void cm_req_on_nak(struct cm_peer *peer, const struct cm_route *via, const struc
 		return;
 	}
 	req->refused_cnt = 0;
-	if (pkt->nak.err == FI_EADDRNOTAVAIL && !cm_addr_is_equal(&via->to, &req->name)) {
-		cm_req_is_wrong(peer, cm_req_route_index(req, &via->to));
+	if (pkt->nak.err == FI_EADDRNOTAVAIL && peer->node_cnt > 1) {
+		cm_req_is_wrong(peer, via);
 		return;
 	}
 	cm_req_refused(peer, ~0u, pkt);

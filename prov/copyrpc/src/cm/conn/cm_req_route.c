@@ -48,6 +48,17 @@ void cm_req_route_find(struct cm_req *req)
 	}
 }
 
+uint32_t cm_req_route_via(const struct cm_req *req, const struct cm_route *via)
+{
+	uint32_t at;
+
+	for (at = 0; at < req->route_cnt; at++)
+		if (req->routes[at].sock == via->sock &&
+		    cm_addr_is_equal(&req->routes[at].to, &via->to))
+			break;
+	return at;
+}
+
 uint32_t cm_req_route_index(const struct cm_req *req, const union cm_addr *to)
 {
 	uint32_t at = req->route_at;

@@ -16,6 +16,8 @@ void cm_req_route_find(struct cm_req *req);
 void cm_req_route_choose(struct cm_req *req);
 /** Moves on to the next route that does not lead to another process. */
 void cm_req_route_next(struct cm_req *req);
+/** Returns the index of a route, or route_cnt. */
+uint32_t cm_req_route_via(const struct cm_req *req, const struct cm_route *via);
 /** Returns the index of the route to `to`, or route_cnt. */
 uint32_t cm_req_route_index(const struct cm_req *req, const union cm_addr *to);
 
