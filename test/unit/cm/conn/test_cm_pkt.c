@@ -69,11 +69,12 @@ Test(cm_pkt, invalid_packets_are_counted)
 	uint8_t buf[WIRE_CM_MAX];
 	size_t len = bye(buf);
 	struct wire_cm_pkt pkt;
+	struct cm_route via;
 
 	cr_assert_eq(open_from(&bob, &alice, buf, len - 1, &pkt), -FI_EINVAL);
 	cr_assert_eq(open_from(&bob, &alice, buf, 0, &pkt), -FI_EINVAL);
 	/* A packet without a source address must be a HELLO. */
-	cr_assert_eq(cm_pkt_open(&bob, NULL, buf, len, &pkt), -FI_EINVAL);
+	cr_assert_eq(cm_pkt_open_first(&bob, buf, len, &pkt, &via), -FI_EINVAL);
 	cr_assert_eq(bob.stats->rx_malformed, 3);
 	cr_assert_eq(bob.stats->rx_bad_mac, 0);
 }

@@ -10,6 +10,7 @@
 #include "cm/conn/cm_connect.h"
 #include "cm/conn/cm_req.h"
 #include "cm/conn/cm_req_route.h"
+#include "cm/conn/cm_udp.h"
 #include "cm/ep/cm_ep.h"
 #include "unit/cm/cm_fixture.h"
 #include "unit/cm/conn/dgram_fixture.h"
@@ -261,6 +262,39 @@ Test(cm_route, a_first_address_that_replies_needs_no_other)
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS), "%s", a.why);
 	cr_expect_not(cm_raw_peer_recv(&silent, &req, 0), "the further one was tried");
 	close_ends(ends);
+}
+
+/** Gives an endpoint a second address, and returns it. */
+static union cm_addr add_address(struct cm_end *end, const char *ip)
+{
+	struct cm_ep_sock *sock = &end->cep->socks[1];
+	int fd;
+
+	cm_test_addr(ip, cm_test_port(end), &sock->addr);
+	fd = cm_udp_bind(&sock->addr);
+	cr_assert_geq(fd, 0);
+	cm_node_lock(end->node);
+	cr_assert_eq(cm_src_open(end->node, &sock->src, fd), 0);
+	sock->prefix_len = 32;
+	end->cep->sock_cnt = 2;
+	cm_node_unlock(end->node);
+	return sock->addr;
+}
+
+Test(cm_route, a_job_key_holds_for_a_stream_to_a_further_address)
+{
+	struct cm_node *ends = cm_test_node("key", 10000);
+	union cm_addr second;
+
+	cm_end_open(&a, ends, "127.0.0.1", 0);
+	cm_end_open(&b, ends, "127.0.0.1", 0);
+	second = add_address(&b, "127.0.0.2");
+	cm_node_lock(ends);
+	cr_assert_eq(cm_connect_locked(a.cep, &second, 1, false), 0);
+	cm_node_unlock(ends);
+	cr_expect(cm_end_wait(&a, &a.up, 1, 30000), "%s", a.why);
+	cr_expect_eq(cm_end_stats(&b).rx_bad_mac, 0);
+	cm_ends_close(ends, &a, &b);
 }
 
 /* ---- names in HELLO ---- */

@@ -218,10 +218,9 @@ static bool cm_hello_read(struct cm_ep *cep, struct cm_hello *hello)
 	const struct cm_fd_msg *msg = hello->msg;
 	struct wire_cm_pkt *pkt = &hello->pkt;
 
-	if (cm_pkt_open(cep, NULL, msg->buf, msg->len, pkt))
+	if (cm_pkt_open_first(cep, msg->buf, msg->len, pkt, &hello->via))
 		return false;
-	cm_addr_from_wire(&pkt->hello.addr, &hello->first);
-	hello->via.to = hello->first;
+	hello->first = hello->via.to;
 	if (pkt->dst_inc == cep->inc && pkt->src_inc != cep->inc &&
 	    hello->first.sa.sa_family == cep->addr.sa.sa_family && cm_addr_is_peer(&hello->first))
 		return true;

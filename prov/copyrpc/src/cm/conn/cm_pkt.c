@@ -42,26 +42,45 @@ static void cm_pkt_warn_key(struct cm_ep *cep, const union cm_addr *from)
 					  "its packets are altered on their way");
 }
 
+static bool cm_pkt_is_genuine(const struct cm_ep *cep, const struct cm_route *via,
+			      const uint8_t *buf, size_t len)
+{
+	return cm_mac_check(&cep->node->key, &via->to, cm_ep_sock_addr(cep, via->sock), buf, len);
+}
+
 int cm_pkt_open(struct cm_ep *cep, const struct cm_route *via, const uint8_t *buf, size_t len,
 		struct wire_cm_pkt *pkt)
 {
 	int ret = wire_cm_decode(buf, len, pkt);
-	struct cm_route said = { .sock = 0 };
 
 	cep->stats->rx_pkts++;
-	if (!via && !ret && pkt->type == WIRE_CM_HELLO) {
-		cm_addr_from_wire(&pkt->hello.addr, &said.to);
-		via = &said;
-	}
-	if (!via || (ret && ret != -FI_ENOPROTOOPT)) {
+	if (ret && ret != -FI_ENOPROTOOPT) {
 		cep->stats->rx_malformed++;
 		return -FI_EINVAL;
 	}
-	if (!cm_mac_check(&cep->node->key, &via->to, cm_ep_sock_addr(cep, via->sock), buf, len)) {
+	if (!cm_pkt_is_genuine(cep, via, buf, len)) {
 		cm_pkt_warn_key(cep, &via->to);
 		return -FI_EKEYREJECTED;
 	}
 	return ret;
+}
+
+int cm_pkt_open_first(struct cm_ep *cep, const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt,
+		      struct cm_route *via)
+{
+	int ret = wire_cm_decode(buf, len, pkt);
+
+	if (ret || pkt->type != WIRE_CM_HELLO) {
+		cep->stats->rx_pkts++;
+		cep->stats->rx_malformed++;
+		return -FI_EINVAL;
+	}
+	*via = (struct cm_route){ .sock = 0 };
+	cm_addr_from_wire(&pkt->hello.addr, &via->to);
+	/* The stream does not tell which address the REQ went to: the MAC does. */
+	while (via->sock + 1 < cep->sock_cnt && !cm_pkt_is_genuine(cep, via, buf, len))
+		via->sock++;
+	return cm_pkt_open(cep, via, buf, len, pkt);
 }
 
 void cm_pkt_nak(struct wire_cm_pkt *pkt, uint64_t nonce, uint64_t dst_inc, int err,

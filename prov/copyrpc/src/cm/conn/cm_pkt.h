@@ -26,12 +26,17 @@ size_t cm_pkt_seal(struct cm_ep *cep, const struct cm_route *via, struct wire_cm
 		   uint8_t *buf);
 
 /**
- * Decodes and checks a packet that came by `via` (NULL: it is a HELLO of a stream and contains the
- * address).
+ * Decodes and checks a packet that came by `via`.
  * Returns 0, -FI_EINVAL, -FI_EKEYREJECTED, or -FI_ENOPROTOOPT for another version with a valid MAC.
  */
 int cm_pkt_open(struct cm_ep *cep, const struct cm_route *via, const uint8_t *buf, size_t len,
 		struct wire_cm_pkt *pkt);
+/**
+ * Does the same with the first packet of a stream, a HELLO, which contains the address of its
+ * sender. Writes the route by which the sender requested its cookie.
+ */
+int cm_pkt_open_first(struct cm_ep *cep, const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt,
+		      struct cm_route *via);
 
 /**
  * Makes a NAK with `err` (-FI_E*) to (nonce, dst_inc). Truncates the text and makes it printable.
