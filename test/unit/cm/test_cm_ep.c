@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <ifaddrs.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,6 +15,8 @@
 #include <rdma/fi_errno.h>
 
 #include "unit/cm/cm_fixture.h"
+#include "util/name.h"
+#include "util/param.h"
 
 static struct cm_node *node;
 static const struct cm_paths shm_only = { WIRE_CM_PATH_SHM, { WIRE_CM_PATH_SHM } };
@@ -103,6 +106,58 @@ Test(cm_ep, addresses_that_cannot_be_bound_are_errors)
 	cr_assert_eq(try_open("203.0.113.77", 0), -FI_EADDRNOTAVAIL);
 	cr_assert_eq(cm_ep_open(node, &unix_addr, shm_only, &no_ops, NULL, &cep), -FI_EINVAL);
 	cm_end_close(&a);
+}
+
+/** Finds an IPv4 address of this host that is not loopback, or skips the test. */
+static struct in_addr outer_addr(void)
+{
+	struct in_addr found = { 0 };
+	struct ifaddrs *all;
+
+	cr_assert(!getifaddrs(&all));
+	for (struct ifaddrs *ifa = all; ifa; ifa = ifa->ifa_next)
+		if (ifa->ifa_addr && ifa->ifa_addr->sa_family == AF_INET &&
+		    !(ifa->ifa_flags & IFF_LOOPBACK))
+			found = ((struct sockaddr_in *)(void *)ifa->ifa_addr)->sin_addr;
+	freeifaddrs(all);
+	if (!found.s_addr)
+		cr_skip_test("no address but loopback");
+	return found;
+}
+
+/** Opens an endpoint with two addresses. The only port permitted is taken at the second one. */
+static int try_open_with_one_port(struct in_addr outer, struct cm_ep **cep)
+{
+	struct sockaddr_in taken = { .sin_family = AF_INET, .sin_addr = outer };
+	struct sockaddr_in name = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret;
+	socklen_t len = sizeof(taken);
+	char port[8];
+
+	cr_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&taken, len));
+	cr_assert(!getsockname(fd, (struct sockaddr *)&taken, &len));
+	snprintf(port, sizeof(port), "%u", ntohs(taken.sin_port));
+	util_params.ports = port;
+	name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	util_name_set_others(&name, &outer, 1);
+	ret = cm_ep_open(node, (struct sockaddr *)&name, shm_only, &no_ops, NULL, cep);
+	util_params.ports = NULL;
+	close(fd);
+	return ret;
+}
+
+Test(cm_ep, a_port_that_is_free_at_the_first_address_only_will_do_if_there_is_no_other)
+{
+	struct in_addr outer = outer_addr();
+	int ret = -FI_EADDRINUSE;
+	struct cm_ep *cep;
+
+	/* Another process may have the port at the first address. */
+	for (unsigned i = 0; i < 8 && ret == -FI_EADDRINUSE; i++)
+		ret = try_open_with_one_port(outer, &cep);
+	cr_assert_eq(ret, 0, "%d", ret);
+	cr_expect_eq(cep->sock_cnt, 1);
+	cm_ep_close(cep);
 }
 
 Test(cm_ep, without_descriptors_open_fails_and_leaks_nothing)

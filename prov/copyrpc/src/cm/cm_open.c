@@ -148,31 +148,42 @@ static bool cm_ep_bind_others(struct cm_ep *cep, const union cm_addr *list, unsi
 	return true;
 }
 
+static void cm_ep_close_spare(const int *spare, uint32_t *cnt)
+{
+	while (*cnt)
+		close(spare[--*cnt]);
+}
+
 /*
  * Binds the UDP sockets, all to one port. A port that is free at the first address only is kept
- * until another one was found, so that the system does not choose it again.
+ * until another one was found, so that the system does not choose it again. It is used if there is
+ * no other.
  */
 static int cm_ep_bind(struct cm_ep *cep, const union cm_addr *list, unsigned cnt, int *fds)
 {
 	int spare[CM_EP_PORT_TRIES], ret;
+	bool is_strict = !cm_addr_port(&list[0]);
 	uint32_t spare_cnt = 0;
 
 	for (;;) {
-		bool is_strict = !cm_addr_port(&list[0]) && spare_cnt < CM_EP_PORT_TRIES;
-
 		cep->sock_cnt = 0;
 		ret = cm_ep_add_sock(cep, &list[0], fds);
+		if (ret && spare_cnt) {
+			is_strict = false;
+			cm_ep_close_spare(spare, &spare_cnt);
+			continue;
+		}
 		if (ret)
 			break;
 		cep->addr = cep->socks[0].addr;
+		is_strict = is_strict && spare_cnt < CM_EP_PORT_TRIES;
 		if (cm_ep_bind_others(cep, list, cnt, is_strict, fds))
 			break;
 		while (cep->sock_cnt > 1)
 			close(fds[--cep->sock_cnt]);
 		spare[spare_cnt++] = fds[0];
 	}
-	while (spare_cnt)
-		close(spare[--spare_cnt]);
+	cm_ep_close_spare(spare, &spare_cnt);
 	return ret;
 }
 
