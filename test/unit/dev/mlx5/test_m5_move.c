@@ -181,6 +181,45 @@ Test(m5_move, the_ends_of_simple_accesses_are_reported_before_the_link_moves)
 	teardown();
 }
 
+/* Posts a write of one block that reports, or a simple access of one that does not. */
+static void post_block(bool is_access)
+{
+	struct dev_link *base = &l->link.ib.base;
+
+	if (is_access)
+		cr_assert_eq(m5_link_ops_inline.access(base, l->page, 8, 4096, 1, NULL,
+						       DEV_ACCESS_WRITE | DEV_ACCESS_SILENT),
+			     0);
+	else
+		cr_assert_eq(m5_link_ops_inline.write_imm_ack(base, 0, 16, 1), 0);
+}
+
+Test(m5_move, accesses_that_the_end_of_a_write_has_retired_are_reported_before_the_link_moves)
+{
+	struct m5_link *link;
+
+	setup_in(M5_MOVE_ON_RC);
+	link = &l->link;
+	for (unsigned i = 0; i < 15; i++)
+		post_block(i == 13); /* so near the queue's end that no signal is due for room */
+	cr_assert(link->access_quiet);
+	rc_done(14);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, DEV_EV_ACK);
+	cr_expect_eq(m5_sq_in_flight(&link->sq), 0);
+	cr_assert_eq(m5_link_move(&link->ib.base, false), 0);
+	cr_expect_not(poll_one());
+	cr_assert_eq(link->move.state, M5_MOVE_TO_DC);
+	cr_expect_eq(fake_link_wqe(l, 15)[11], M5_CTRL_SIGNAL, "a NOP that reports");
+	rc_done(15);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, DEV_EV_ACCESS);
+	cr_expect_eq(ev.value, 1);
+	cr_expect_not(poll_one());
+	cr_expect_eq(link->move.state, M5_MOVE_LEFT);
+	teardown();
+}
+
 Test(m5_move, an_idle_link_leaves_at_once_and_drops_its_queue_pair_after_the_peer)
 {
 	struct m5_link *link;

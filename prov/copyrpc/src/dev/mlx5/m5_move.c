@@ -294,7 +294,7 @@ static void m5_move_end_dc(struct m5_link *link)
 
 static void m5_move_work_dc(struct m5_link *link)
 {
-	if (m5_sq_in_flight(&link->move.sq) && !link->move.is_marked)
+	if (!link->move.is_marked && (m5_sq_in_flight(&link->move.sq) || link->access_quiet))
 		m5_move_mark(link);
 	if (!m5_sq_in_flight(&link->move.sq))
 		m5_move_end_dc(link);
