@@ -345,6 +345,40 @@ Test(m5_move, messages_wait_for_room)
 	teardown();
 }
 
+static void arrive_offer(void)
+{
+	for (unsigned i = 0; i < 7; i++) {
+		arrive(i ? 9 : OFFER);
+		cr_expect_not(poll_one());
+	}
+	cr_expect_not(poll_one());
+}
+
+Test(m5_move, the_answer_to_an_offer_that_crossed_and_failed_means_nothing_to_the_next_one)
+{
+	static const uint8_t answers[] = { READY, REFUSE };
+
+	for (unsigned i = 0; i < 2; i++) {
+		setup_in(M5_MOVE_OFFERED);
+		l->link.ib.qp = NULL;
+		l->link.move.peer.is_eth = true; /* cannot be connected to */
+		arrive_offer();
+		expect_byte(0, REFUSE);
+		cr_assert_eq(l->link.move.state, M5_MOVE_ON_DC);
+		l->link.move.state = M5_MOVE_OFFERED;
+		arrive(answers[i]);
+		cr_expect_not(poll_one());
+		cr_expect_eq(l->link.move.state, M5_MOVE_OFFERED);
+		cr_expect_not(l->link.ib.dead);
+		arrive(REFUSE); /* the second answer is to the second offer */
+		cr_expect_not(poll_one());
+		cr_expect_eq(l->link.move.state, M5_MOVE_ON_DC);
+		arrive(answers[i]);
+		expect_down();
+		teardown();
+	}
+}
+
 static void expect_violation(enum m5_move_state state, uint8_t msg)
 {
 	setup_in(state);
@@ -363,6 +397,10 @@ Test(m5_move, messages_of_another_state_end_the_link)
 	expect_violation(M5_MOVE_ON_DC, 2); /* ACCEPT without an offer */
 	expect_violation(M5_MOVE_ON_DC, 0);
 	expect_violation(M5_MOVE_ON_DC, 255);
+	expect_violation(M5_MOVE_ON_DC, READY);
+	expect_violation(M5_MOVE_ON_DC, REFUSE);
+	expect_violation(M5_MOVE_OFFERED, READY);
+	expect_violation(M5_MOVE_ON_RC, READY);
 	expect_violation(M5_MOVE_ON_RC, REFUSE);
 	expect_violation(M5_MOVE_ON_RC, OFFER);
 	expect_violation(M5_MOVE_CONNECTED, OFFER);

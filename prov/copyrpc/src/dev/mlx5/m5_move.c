@@ -219,6 +219,7 @@ static void m5_move_accept(struct m5_link *link)
 static void m5_move_matched(struct m5_link *link, bool is_connected)
 {
 	if (m5_move_connect(link)) {
+		link->move.is_answer_due = !is_connected;
 		m5_move_drop_qp(link);
 		m5_move_send(link, M5_MSG_REFUSE);
 		return;
@@ -312,11 +313,32 @@ static void m5_move_offered(struct m5_link *link, bool is_connected)
 		m5_move_violated(link, "an offer without need");
 }
 
+/* Returns true for the answer to an offer of this end whose queue pair is gone: it means nothing. */
+static bool m5_move_is_late(struct m5_link *link)
+{
+	bool is_late = link->move.is_answer_due;
+
+	link->move.is_answer_due = false;
+	return is_late;
+}
+
+static void m5_move_ready(struct m5_link *link)
+{
+	if (m5_move_is_late(link))
+		return;
+	if (link->move.state == M5_MOVE_CONNECTED)
+		m5_move_begin_rc(link);
+	else
+		m5_move_violated(link, "it is ready for nothing");
+}
+
 static void m5_move_refused(struct m5_link *link)
 {
+	if (m5_move_is_late(link))
+		return;
 	if (link->move.state == M5_MOVE_OFFERED || link->move.state == M5_MOVE_CONNECTED)
 		m5_move_drop_qp(link);
-	else if (link->move.state != M5_MOVE_ON_DC) /* both have failed */
+	else
 		m5_move_violated(link, "a refusal without an offer");
 }
 
@@ -342,11 +364,7 @@ static void m5_move_take(struct m5_link *link)
 	switch (link->move.rx[0]) {
 	case M5_MSG_OFFER: m5_move_offered(link, false); break;
 	case M5_MSG_ACCEPT: m5_move_offered(link, true); break;
-	case M5_MSG_READY:
-		/* Else it has crossed a refusal. */
-		if (link->move.state == M5_MOVE_CONNECTED)
-			m5_move_begin_rc(link);
-		break;
+	case M5_MSG_READY: m5_move_ready(link); break;
 	case M5_MSG_REFUSE: m5_move_refused(link); break;
 	case M5_MSG_LEFT: m5_move_peer_left(link); break;
 	default: m5_move_violated(link, "an unknown message"); break;

@@ -57,6 +57,8 @@ struct m5_move {
 	bool is_parked; /* m5_link.sq takes no writes; the queue pair's, if any, is here */
 	bool is_marked; /* TO_DC: the last WQE reports */
 	bool peer_left; /* LEFT was received */
+	/* Offers crossed, and this end could not connect: one READY or REFUSE still comes */
+	bool is_answer_due;
 	bool is_polled; /* the queue pair's send CQ is polled for it */
 	uint8_t tx_cnt; /* bytes that wait to be sent */
 	uint8_t rx_cnt; /* bytes of an incomplete message */
