@@ -165,11 +165,15 @@ static int m5_link_connect_dc(struct m5_link *link, const struct ib_desc *peer)
 /* The id is retired where the peer cannot use it, now or later. */
 static int m5_link_connect_rc(struct m5_link *link, const struct ib_desc *peer)
 {
-	bool may_move = m5_dlink_may_move(link, peer) && !m5_dlink_aim(link, peer);
-	int ret;
+	bool may_move = m5_dlink_may_move(link, peer);
+	int ret = 0;
 
-	if (!may_move)
+	if (may_move)
+		ret = m5_dlink_aim(link, peer); /* the peer will rely on it */
+	else
 		m5_dlink_retire(link);
+	if (ret)
+		return ret;
 	link->is_known = true;
 	ret = ib_link_connect(&link->ib, peer, &link->dev->lock, &link->dev->waiting);
 	if (!ret && may_move) {
@@ -265,16 +269,21 @@ void m5_link_fail(struct m5_link *link, int err)
 		util_list_push_back(&link->dev->early, &link->ib.cold);
 }
 
-void m5_link_halt(struct m5_link *link)
+void m5_link_stop(struct m5_link *link)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
-	link->ib.dead = true;
-	m5_dlink_leave(link);
 	/* Fails only if the device is gone. Then no completion follows either. */
 	if (link->ib.qp && ibv_modify_qp(link->ib.qp, &attr, IBV_QP_STATE))
 		UTIL_INFO(EP_CTRL, "queue pair 0x%06x cannot be reset: %s\n", link->ib.qpn,
 			  strerror(errno));
+}
+
+void m5_link_halt(struct m5_link *link)
+{
+	link->ib.dead = true;
+	m5_dlink_leave(link);
+	m5_link_stop(link);
 }
 
 /* Removes a halted QP's number from all queues. */

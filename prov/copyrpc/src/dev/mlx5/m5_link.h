@@ -197,7 +197,9 @@ int m5_link_make_qp(struct m5_link *link);
 /** Returns everything that m5_link_make_qp() has taken. Called under the lock. */
 void m5_link_drop_qp(struct m5_link *link);
 
-/** Moves the QP to RESET: the device does nothing for it any more. */
+/** Moves the QP, if there is one, to RESET: the device does nothing for it any more. */
+void m5_link_stop(struct m5_link *link);
+/** Ends all that the device does for the link. */
 void m5_link_halt(struct m5_link *link);
 void m5_link_destroy(struct m5_link *link);
 

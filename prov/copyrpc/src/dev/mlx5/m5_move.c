@@ -117,12 +117,13 @@ static int m5_move_make_qp(struct m5_link *link)
 	return ret;
 }
 
-/* Destroys the queue pair: neither end has anything in flight on it. */
+/* Destroys the queue pair: neither end has anything in flight on it, unless the peer lies. */
 static void m5_move_drop_qp(struct m5_link *link)
 {
 	struct m5_dev *dev = link->dev;
 
 	assert(link->move.is_parked);
+	m5_link_stop(link);
 	if (link->ib.qpn) {
 		ib_qpns_clear(&dev->qpns, link->ib.qpn);
 		m5_cq_forget(&dev->rx, link->ib.qpn);
