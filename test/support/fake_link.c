@@ -232,9 +232,10 @@ static int fake_link_describe(struct dev_link *link, struct dev_desc *desc)
 {
 	struct fake_desc own = { .magic = FAKE_MAGIC, .link = fake_link_of(link) };
 
-	memset(desc, 0, sizeof(*desc));
+	memset(desc->bytes, 0, sizeof(desc->bytes));
 	memcpy(desc->bytes, &own, sizeof(own));
 	desc->len = sizeof(own);
+	desc->fd_cnt = 0;
 	return 0;
 }
 

@@ -290,3 +290,25 @@ Test(ring_setup, a_prepared_connection_belongs_to_its_endpoint)
 	cr_expect_eq(sides[0].conn->eng.eep, &sides[0].eep);
 	cr_expect_not(sides[0].conn->eng.up_reported);
 }
+
+/* Else a peer with an interval would move the connections of an end that must keep them. */
+Test(ring_setup, links_move_only_where_both_ends_want_it)
+{
+	static const struct {
+		int interval_ms;
+		uint64_t features;
+		bool moves;
+	} cases[] = {
+		{ 1000, WIRE_CM_FEATURE_MOVES, true },
+		{ 1000, 0, false },
+		{ 0, WIRE_CM_FEATURE_MOVES, false },
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		util_params.rc_interval_ms = cases[i].interval_ms;
+		sides[0].params.features = cases[i].features;
+		cr_assert_eq(prepare(&sides[0]), 0);
+		cr_expect_eq(sides[0].params.dev.peer_moves, cases[i].moves, "case %u", i);
+		drop(&sides[0]);
+	}
+}

@@ -67,7 +67,8 @@ static int ring_setup_link(struct ring_conn *conn, struct ring_transport *transp
 
 	if (ret)
 		return ret;
-	params->dev.peer_moves = params->features & WIRE_CM_FEATURE_MOVES;
+	params->dev.peer_moves =
+		util_params.rc_interval_ms && (params->features & WIRE_CM_FEATURE_MOVES);
 	ret = conn->link->ops->describe(conn->link, &params->dev);
 	if (ret)
 		conn->link->ops->close(conn->link);
