@@ -144,7 +144,7 @@ struct dev_event {
 
 /** Description of one end, sent to the peer in the handshake. The holder of the struct owns fds. */
 struct dev_desc {
-	bool peer_moves; /* for describe: both ends' users have moves (dev_link_ops.move) */
+	bool peer_moves; /* for describe: links to this peer may move (dev_link_ops.move) */
 	uint32_t len;
 	uint32_t fd_cnt;
 	uint8_t bytes[DEV_DESC_MAX];

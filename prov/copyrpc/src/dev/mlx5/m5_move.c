@@ -314,7 +314,7 @@ static void m5_move_offered(struct m5_link *link, bool is_connected)
 		m5_move_violated(link, "an offer without need");
 }
 
-/* Returns true for the answer to an offer of this end whose queue pair is gone: it means nothing. */
+/* Returns true for the answer to an offer whose queue pair is gone: it means nothing. */
 static bool m5_move_is_late(struct m5_link *link)
 {
 	bool is_late = link->move.is_answer_due;
