@@ -354,9 +354,9 @@ static void arrive_offer(void)
 	cr_expect_not(poll_one());
 }
 
-Test(m5_move, the_answer_to_an_offer_that_crossed_and_failed_means_nothing_to_the_next_one)
+Test(m5_move, the_response_to_an_offer_that_crossed_and_failed_means_nothing_to_the_next_one)
 {
-	static const uint8_t answers[] = { READY, REFUSE };
+	static const uint8_t responses[] = { READY, REFUSE };
 
 	for (unsigned i = 0; i < 2; i++) {
 		setup_in(M5_MOVE_OFFERED);
@@ -366,14 +366,14 @@ Test(m5_move, the_answer_to_an_offer_that_crossed_and_failed_means_nothing_to_th
 		expect_byte(0, REFUSE);
 		cr_assert_eq(l->link.move.state, M5_MOVE_ON_DC);
 		l->link.move.state = M5_MOVE_OFFERED;
-		arrive(answers[i]);
+		arrive(responses[i]);
 		cr_expect_not(poll_one());
 		cr_expect_eq(l->link.move.state, M5_MOVE_OFFERED);
 		cr_expect_not(l->link.ib.dead);
-		arrive(REFUSE); /* the second answer is to the second offer */
+		arrive(REFUSE); /* the second response is to the second offer */
 		cr_expect_not(poll_one());
 		cr_expect_eq(l->link.move.state, M5_MOVE_ON_DC);
-		arrive(answers[i]);
+		arrive(responses[i]);
 		expect_down();
 		teardown();
 	}

@@ -220,7 +220,7 @@ static void m5_move_accept(struct m5_link *link)
 static void m5_move_matched(struct m5_link *link, bool is_connected)
 {
 	if (m5_move_connect(link)) {
-		link->move.is_answer_due = !is_connected;
+		link->move.is_response_due = !is_connected;
 		m5_move_drop_qp(link);
 		m5_move_send(link, M5_MSG_REFUSE);
 		return;
@@ -314,12 +314,12 @@ static void m5_move_offered(struct m5_link *link, bool is_connected)
 		m5_move_violated(link, "an offer without need");
 }
 
-/* Returns true for the answer to an offer whose queue pair is gone: it means nothing. */
+/* Returns true for the response to an offer whose queue pair is gone: it means nothing. */
 static bool m5_move_is_late(struct m5_link *link)
 {
-	bool is_late = link->move.is_answer_due;
+	bool is_late = link->move.is_response_due;
 
-	link->move.is_answer_due = false;
+	link->move.is_response_due = false;
 	return is_late;
 }
 

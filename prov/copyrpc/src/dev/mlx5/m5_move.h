@@ -58,7 +58,7 @@ struct m5_move {
 	bool is_marked; /* TO_DC: the last WQE reports */
 	bool peer_left; /* LEFT was received */
 	/* Offers crossed, and this end could not connect: one READY or REFUSE still comes */
-	bool is_answer_due;
+	bool is_response_due;
 	bool is_polled; /* the queue pair's send CQ is polled for it */
 	uint8_t tx_cnt; /* bytes that wait to be sent */
 	uint8_t rx_cnt; /* bytes of an incomplete message */
