@@ -12,7 +12,7 @@
 
 #include "unit/ofi/ofi_fixture.h"
 
-/* So many that there are YIELDS, also if each one doubles the number of reads to the next. */
+/* Enough for YIELDS, also if each one doubles the number of reads to the next. */
 #define READS  (8 * CPR_YIELD_READS)
 #define YIELDS 4u
 
