@@ -16,20 +16,31 @@
  * the waker has not left the wait object (WAIT_SYNC_RELEASE). So each thread polls here, and yields
  * when it finds nothing, until Open MPI's own function, which it calls then, has no reason to
  * sleep, or until polling has found nothing for milliseconds: a long wait is Open MPI's, so that
- * threads that compute keep the processors.
+ * threads that compute keep the processors. Beside other programs a yield lasts their time slice,
+ * and a process that gives its own away is rarely there when its peer is: so yields become rare
+ * where they last so long.
  *
  * MPI_Testall, MPI_Testany and MPI_Testsome of Open MPI look before they make progress, and miss a
  * short send whose completion is in the queue. Programs expect such sends to be complete at once.
  * So progress comes first here.
  */
 #include <sched.h>
+#include <time.h>
 
 #include "pml_copyrpc_request.h"
 
-/* Polls between calls of opal_progress, and empty ones between yields: 2 us. */
+/* Polls between calls of opal_progress, and at least between yields: 2 us. */
 #define PML_WAIT_POLLS 16u
-/* Yields in a row before Open MPI waits: 2 ms on a processor of its own. */
-#define PML_WAIT_YIELDS 1000u
+/* Polls between yields, at most: 1 ms. */
+#define PML_WAIT_POLLS_MOST 8192u
+/* Empty polls in a row before Open MPI waits: 2 ms on a processor of its own. */
+#define PML_WAIT_IDLE 16000u
+/* In nanoseconds: shorter yields let no other thread run; less than a time slice. */
+#define PML_WAIT_SHARE 1500
+#define PML_WAIT_SLICE 1000000
+
+/* Empty polls between yields, of all threads. */
+static unsigned yield_polls = PML_WAIT_POLLS;
 
 static ompi_request_fns_t own; /* Open MPI's functions; valid while replaced */
 static bool replaced;
@@ -46,19 +57,59 @@ static inline int own_ended(int rc)
 
 struct wait {
 	unsigned polls;
-	unsigned idle; /* polls in a row that found nothing */
+	unsigned idle;   /* polls in a row that found nothing */
+	int64_t yielded; /* duration of a yield after which no poll has looked; 0: none */
 };
+
+static int64_t wait_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * (int64_t)1000000000 + now.tv_nsec;
+}
+
+static void wait_yield(struct wait *wait)
+{
+	int64_t begin = wait_now();
+
+	sched_yield();
+	wait->yielded = wait_now() - begin;
+}
+
+/* Learns from a yield and from whether the poll after it found something. */
+static void wait_learn(struct wait *wait, bool found)
+{
+	unsigned polls = __atomic_load_n(&yield_polls, __ATOMIC_RELAXED);
+
+	if (wait->yielded < PML_WAIT_SHARE)
+		polls /= 2; /* costs nothing */
+	else if (wait->yielded >= PML_WAIT_SLICE)
+		polls *= 8;
+	else if (found)
+		polls = 0; /* was for another of this job */
+	wait->yielded = 0;
+	if (polls < PML_WAIT_POLLS)
+		polls = PML_WAIT_POLLS;
+	else if (polls > PML_WAIT_POLLS_MOST)
+		polls = PML_WAIT_POLLS_MOST;
+	__atomic_store_n(&yield_polls, polls, __ATOMIC_RELAXED);
+}
 
 /* Makes progress. Returns false after many polls in a row that found nothing. */
 static bool wait_poll(struct wait *wait)
 {
+	bool found;
+
 	if (++wait->polls % PML_WAIT_POLLS == 0)
 		opal_progress(); /* for requests of others: files, collectives */
-	if (pml_progress() > 0)
-		wait->idle = 0;
-	else if (++wait->idle % PML_WAIT_POLLS == 0)
-		sched_yield();
-	return wait->idle < PML_WAIT_POLLS * PML_WAIT_YIELDS;
+	found = pml_progress() > 0;
+	if (wait->yielded)
+		wait_learn(wait, found);
+	wait->idle = found ? 0 : wait->idle + 1;
+	if (!found && wait->idle % __atomic_load_n(&yield_polls, __ATOMIC_RELAXED) == 0)
+		wait_yield(wait);
+	return wait->idle < PML_WAIT_IDLE;
 }
 
 /* Polls until a request is complete, or for long. Returns false in the latter case. For threads. */

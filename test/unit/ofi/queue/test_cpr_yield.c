@@ -64,13 +64,14 @@ Test(cpr_yield, a_peer_that_left_is_forgotten_within_a_dozen_yields)
 	cr_expect_eq(y.step, CPR_YIELD_READS);
 }
 
-Test(cpr_yield, strangers_that_run_meanwhile_are_no_peer)
+Test(cpr_yield, a_thread_that_runs_meanwhile_may_be_a_stranger_or_the_peer)
 {
 	struct cpr_yield y;
 
 	cpr_yield_init(&y);
-	cr_expect_leq(run(&y, 8 * CPR_YIELD_MOST, PEER_NS, false), 5 + 8);
-	cr_expect_eq(y.step, CPR_YIELD_MOST);
+	cr_expect_eq(run(&y, 8 * CPR_YIELD_READS, PEER_NS, false), 8);
+	cr_expect_eq(run(&y, 2 * CPR_YIELD_READS, PEER_NS, true), CPR_YIELD_READS + 1);
+	cr_expect_eq(run(&y, 8 * CPR_YIELD_READS, PEER_NS, false), 8 * CPR_YIELD_READS);
 }
 
 Test(cpr_yield, a_stranger_that_takes_whole_time_slices_is_no_peer_whatever_is_there_afterwards)

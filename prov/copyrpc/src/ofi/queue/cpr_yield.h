@@ -10,7 +10,7 @@
  *
  *   no other thread ran            the number of reads doubles up to CPR_YIELD_READS
  *   one did, something is there    the peer: each empty read yields from now on
- *   one did, nothing is there      a stranger: the number of reads doubles
+ *   one did, nothing is there      either: the number stays
  *   for CPR_YIELD_SLICE_NS         a stranger that used up its time slice: at least
  *                                  CPR_YIELD_READS reads, and twice as many as before
  *
@@ -91,8 +91,8 @@ static inline void cpr_yield_took(struct cpr_yield *y, struct cpr_rest rest, boo
 
 	if (ns >= CPR_YIELD_SLICE_NS)
 		step = step > CPR_YIELD_READS ? step : CPR_YIELD_READS;
-	else if (ns >= CPR_YIELD_SHARE_NS && found)
-		step = 1;
+	else if (ns >= CPR_YIELD_SHARE_NS)
+		step = found ? 1 : y->step;
 	cpr_yield_set(y, step < most ? step : most);
 	y->yields++;
 	y->end_ns = rest.end_ns;
