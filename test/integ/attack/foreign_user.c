@@ -61,11 +61,8 @@ static void load_provider(void)
 
 static void open_one(struct fab *fab)
 {
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
-	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
 	struct fi_info *hints = fi_allocinfo();
 	struct sockaddr_in any = fab_addr("127.0.0.1", 0);
-	size_t len = sizeof(fab->addr);
 
 	hints->caps = FI_TAGGED | FI_RMA;
 	hints->ep_attr->type = FI_EP_RDM;
@@ -75,15 +72,7 @@ static void open_one(struct fab *fab)
 	hints->src_addrlen = sizeof(any);
 	FAB_CHECK(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &fab->info));
 	fi_freeinfo(hints);
-	FAB_CHECK(fi_fabric(fab->info->fabric_attr, &fab->fabric, NULL));
-	FAB_CHECK(fi_domain(fab->fabric, fab->info, &fab->domain, NULL));
-	FAB_CHECK(fi_av_open(fab->domain, &av_attr, &fab->av, NULL));
-	FAB_CHECK(fi_cq_open(fab->domain, &cq_attr, &fab->cq, NULL));
-	FAB_CHECK(fi_endpoint(fab->domain, fab->info, &fab->ep, NULL));
-	FAB_CHECK(fi_ep_bind(fab->ep, &fab->av->fid, 0));
-	FAB_CHECK(fi_ep_bind(fab->ep, &fab->cq->fid, FI_TRANSMIT | FI_RECV));
-	FAB_CHECK(fi_enable(fab->ep));
-	FAB_CHECK(fi_getname(&fab->ep->fid, &fab->addr, &len));
+	fab_open_found(fab);
 }
 
 /** Waits for the completion of the only operation. Returns its error, positive. */

@@ -104,6 +104,17 @@ Test(ring_moves, while_one_is_given_up_no_second_one_is)
 	cr_expect_eq(look(bytes), 0);
 }
 
+Test(ring_moves, new_connections_give_nothing_up)
+{
+	uint64_t bytes[CONNS] = { [0] = BUSY / 4, [10] = BUSY };
+
+	start(1);
+	for (uint32_t i = 20; i < CONNS; i++)
+		conns[i].age = 0;
+	cr_assert_eq(look(bytes), 1);
+	cr_expect(chosen[0].conn == &conns[0] && !chosen[0].own);
+}
+
 Test(ring_moves, twice_the_traffic_is_not_enough)
 {
 	uint64_t bytes[CONNS] = { [0] = BUSY, [20] = 2 * BUSY };

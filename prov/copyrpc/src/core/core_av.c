@@ -30,8 +30,7 @@ enum core_av_family {
 };
 
 struct core_av_entry {
-	uint8_t addr
-		[16]; /* network order; IPv4 in the first four bytes, then sin_zero, then zeros */
+	uint8_t addr[16]; /* network order; IPv4: four bytes, sin_zero, zeros */
 	uint32_t scope;
 	uint32_t ref_cnt;
 	uint16_t port_be;

@@ -130,9 +130,8 @@ static bool eng_setup_is_due(uint64_t *next_ns, int period_ms)
 static void eng_setup_tick(void *ctx)
 {
 	struct core_engine_ep *eep = ctx;
-	int watch_ms = util_params.watch_s < 10 ? util_params.watch_s * 250 : 2500;
 
-	if (eep->engine->up->on_watch && eng_setup_is_due(&eep->watch_ns, watch_ms))
+	if (eep->engine->up->on_watch && eng_setup_is_due(&eep->watch_ns, util_param_watch_ms()))
 		eng_event_push_look(eep, ENG_EVENT_WATCH);
 	if (eng_setup_has_ticks(eep->engine) &&
 	    eng_setup_is_due(&eep->tick_ns, util_params.rc_interval_ms))

@@ -58,8 +58,8 @@ struct eng_transport_ops {
 	bool by_address;
 	/*
 	 * Makes a connection, zeroed beyond what it sets, and its connection parameters (engine
-	 * bytes and dev; path is set). `ep_state` is
-	 * that of ep_open, or NULL. The engine then fills in struct eng_conn, except chan.ops.
+	 * bytes and dev; path is set). `ep_state` is that of ep_open, or NULL. The engine then
+	 * fills in struct eng_conn, except chan.ops.
 	 * Returns 0, or -FI_E* like cm_ep_ops.prepare; logs notable failures.
 	 */
 	int (*prepare)(struct eng_transport *transport, struct core_engine_ep *eep, void *ep_state,

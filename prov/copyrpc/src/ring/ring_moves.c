@@ -43,9 +43,8 @@ bool ring_moves_see(struct ring_moves *look, struct ring_moves_conn *conn, uint6
 
 	conn->traffic = (conn->traffic + (total - conn->total)) / 2;
 	conn->total = total;
-	if (!is_own && conn->age < RING_MOVES_FREEING && !conn->is_asked)
-		look->freeing++;
-	if (is_own && conn->age < RING_MOVES_FREEING && conn->is_asked)
+	/* Asked to give its queue pair up, or has just done so. A new connection has no `rest`. */
+	if (conn->rest && conn->age < RING_MOVES_FREEING && conn->is_asked == is_own)
 		look->freeing++;
 	if (conn->age < (conn->rest ? conn->rest : RING_MOVES_REST))
 		return has_moved;

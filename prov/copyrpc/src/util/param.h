@@ -56,6 +56,12 @@ struct util_params {
 
 extern struct util_params util_params;
 
+/** Returns the period of looks at waits: a quarter of WATCH, 2500 ms at most; 0: none. */
+static inline int util_param_watch_ms(void)
+{
+	return util_params.watch_s < 10 ? util_params.watch_s * 250 : 2500;
+}
+
 /** Publishes every parameter with fi_param_define. Called first in fi_prov_ini. */
 void util_param_define(struct fi_provider *prov);
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Poll sets (fi_poll(3)): two endpoints with queues and counters of their own, and a set. */
 #include <criterion/criterion.h>
-#include <pthread.h>
-#include <sched.h>
 #include <string.h>
 
-#include "ofi/queue/cpr_yield.h"
 #include "unit/ofi/ofi_fixture.h"
 #include "util/clock.h"
 #include "util/fi_old.h"
@@ -164,54 +161,5 @@ Test(cpr_poll, an_idle_poll_makes_progress_of_unread_pdoms, .timeout = 300)
 	cr_expect_eq(fi_poll_del(set, &p.cq[0]->fid, 0), 0);
 	cr_expect_eq(fi_close(&set->fid), 0);
 	ofi_pair_close(&far);
-	ofi_pair_close(&p);
-}
-
-/* Turns that no preemption explains: each yield may double the number of polls to the next. */
-#define YIELDS 3u
-
-static bool stop;      /* atomic */
-static uint64_t turns; /* of the other thread; atomic */
-
-static void *take_turns(void *arg)
-{
-	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-		__atomic_add_fetch(&turns, 1, __ATOMIC_RELAXED);
-		sched_yield();
-	}
-	return NULL;
-}
-
-/* Returns the turns of the other thread during polls that take less than a time slice. */
-static uint64_t turns_of_polls(void)
-{
-	uint64_t before = __atomic_load_n(&turns, __ATOMIC_RELAXED);
-	void *ctx;
-
-	for (uint32_t i = 0; i < 8 * CPR_YIELD_READS; i++)
-		cr_assert_eq(fi_poll(set, &ctx, 1), 0);
-	return __atomic_load_n(&turns, __ATOMIC_RELAXED) - before;
-}
-
-/* Others may take this processor meanwhile, so one of many tries has to succeed. */
-Test(cpr_poll, an_idle_poll_lets_others_on_its_processor_run, .timeout = 300)
-{
-	pthread_t thread;
-	cpu_set_t cpus;
-	int cpu = sched_getcpu(), tries = 200;
-
-	open_pair(0);
-	cr_assert_eq(fi_poll_add(set, &p.cq[0]->fid, 0), 0);
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu < 0 ? 0 : cpu, &cpus);
-	cr_assert_eq(pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus), 0);
-	cr_assert_eq(pthread_create(&thread, NULL, take_turns, NULL), 0);
-	while (tries && turns_of_polls() < YIELDS)
-		tries--;
-	cr_expect(tries, "a poll that finds nothing does not yield");
-	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-	pthread_join(thread, NULL);
-	cr_expect_eq(fi_poll_del(set, &p.cq[0]->fid, 0), 0);
-	cr_expect_eq(fi_close(&set->fid), 0);
 	ofi_pair_close(&p);
 }

@@ -79,16 +79,16 @@ static unsigned cm_route_local(const struct cm_ep *cep, const union cm_addr *add
 }
 
 /*
- * Adds the routes of one class to those found: 0: in a network of a socket, 1: behind a route,
+ * Adds the routes of one kind to those found: 0: in a network of a socket, 1: behind a route,
  * 2: of this host.
  */
 static unsigned cm_route_add(const struct cm_ep *cep, const union cm_addr *to, bool is_local,
-			     unsigned class, struct cm_route *routes, unsigned found)
+			     unsigned kind, struct cm_route *routes, unsigned found)
 {
 	uint32_t sock = is_local ? 0 : cm_route_near(cep, to);
 	unsigned own = is_local ? 2 : sock == CM_ROUTE_NONE;
 
-	if (own != class)
+	if (own != kind)
 		return found;
 	if (own == 1)
 		sock = cm_route_far(cep, to);
@@ -108,8 +108,8 @@ unsigned cm_route_list(const struct cm_ep *cep, const union cm_addr *addrs, unsi
 	routes[0] = (struct cm_route){ .to = addrs[0] };
 	if (local == (1u << cnt) - 1)
 		return 1;
-	for (unsigned class = 0; class < 3; class ++)
+	for (unsigned kind = 0; kind < 3; kind++)
 		for (unsigned i = 0; i < cnt; i++)
-			found = cm_route_add(cep, &addrs[i], local >> i & 1, class, routes, found);
+			found = cm_route_add(cep, &addrs[i], local >> i & 1, kind, routes, found);
 	return found ? found : 1;
 }

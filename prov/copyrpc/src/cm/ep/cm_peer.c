@@ -195,37 +195,25 @@ static void cm_peer_unlink(struct cm_ep *cep, struct cm_peer_node *node)
 	*at = node->hash_next;
 }
 
-void cm_peer_settle(struct cm_peer *peer)
+/* Takes a peer out of the table and frees it. */
+static void cm_peer_free(struct cm_peer *peer)
 {
-	if (peer->conn || peer->req || peer->failed_cnt)
-		return;
 	for (uint32_t i = 0; i < peer->node_cnt; i++)
 		cm_peer_unlink(peer->cep, &peer->nodes[i]);
 	peer->cep->peers.peer_cnt--;
 	free(peer);
 }
 
+void cm_peer_settle(struct cm_peer *peer)
+{
+	if (!peer->conn && !peer->req && !peer->failed_cnt)
+		cm_peer_free(peer);
+}
+
 void cm_peer_table_fini(struct cm_peer_table *table)
 {
-	struct cm_peer *peers = NULL;
-
-	/* A peer is freed once, by its first node, when no chain leads through it any more. */
-	for (size_t i = 0; i < table->bucket_cnt; i++) {
-		struct cm_peer_node *node = table->buckets[i], *next;
-
-		for (; node; node = next) {
-			next = node->hash_next;
-			if (node != &node->peer->nodes[0])
-				continue;
-			node->peer->next_freed = peers;
-			peers = node->peer;
-		}
-	}
-	while (peers) {
-		struct cm_peer *next = peers->next_freed;
-
-		free(peers);
-		peers = next;
-	}
+	for (size_t i = 0; i < table->bucket_cnt; i++)
+		while (table->buckets[i])
+			cm_peer_free(table->buckets[i]->peer);
 	free(table->buckets);
 }

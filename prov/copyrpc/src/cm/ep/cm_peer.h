@@ -51,7 +51,6 @@ struct cm_peer {
 	struct cm_route via;  /* by which it replied last; family 0: never */
 	struct cm_peer_node nodes[UTIL_NAME_ADDRS];
 	uint32_t node_cnt;
-	struct cm_peer *next_freed; /* for cm_peer_table_fini */
 	/* Connections of incarnation failed_inc that failed before a message arrived, in a row. */
 	uint64_t failed_inc;
 	uint32_t failed_cnt;

@@ -335,7 +335,7 @@ err_free:
 /* Returns the shorter of the periods for which users of ticks are set. */
 static int cm_node_tick_ms(void)
 {
-	int watch = util_params.watch_s < 10 ? util_params.watch_s * 250 : 2500;
+	int watch = util_param_watch_ms();
 	int moves = util_params.rc_interval_ms;
 
 	return watch && (watch < moves || !moves) ? watch : moves;

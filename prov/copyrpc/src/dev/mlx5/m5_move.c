@@ -93,27 +93,36 @@ static void m5_move_post(struct m5_link *link)
 
 /* ---- the queue pair ---- */
 
-/* Makes a queue pair beside the send queue that is in use. Returns 0 or an error. */
-static int m5_move_make_qp(struct m5_link *link)
+/* Makes a queue pair beside the send queue that is in use. dev->lock held. */
+static int m5_move_make_qp_locked(struct m5_link *link)
 {
-	struct m5_dev *dev = link->dev;
 	struct m5_sq blocked = link->sq;
-	int ret = -FI_ENOSPC;
+	int ret;
 
-	pthread_mutex_lock(&dev->lock);
 	link->ib.psn = ib_qp_psn();
 	link->move.is_parked = false;
-	if (dev->rc_cnt < (uint32_t)util_params.rc_max)
-		ret = m5_link_make_qp(link);
+	ret = m5_link_make_qp(link);
 	if (!ret)
-		ret = m5_scq_activate(dev, link->scq);
+		ret = m5_scq_activate(link->dev, link->scq);
 	link->move.is_polled = !ret;
-	if (ret && ret != -FI_ENOSPC)
+	if (ret)
 		m5_link_drop_qp(link);
-	pthread_mutex_unlock(&dev->lock);
 	link->move.sq = link->sq;
 	link->move.is_parked = true;
 	link->sq = blocked;
+	return ret;
+}
+
+/* Likewise, if the limit allows another. Returns 0 or an error. */
+static int m5_move_make_qp(struct m5_link *link)
+{
+	struct m5_dev *dev = link->dev;
+	int ret = -FI_ENOSPC;
+
+	pthread_mutex_lock(&dev->lock);
+	if (dev->rc_cnt < (uint32_t)util_params.rc_max)
+		ret = m5_move_make_qp_locked(link);
+	pthread_mutex_unlock(&dev->lock);
 	return ret;
 }
 

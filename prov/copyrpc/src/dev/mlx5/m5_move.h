@@ -17,7 +17,7 @@
  * Messages travel over DC only, a byte in each immediate (m5_imm.h): a write of no bytes, in order
  * with the others of its link. A message of another state or of unknown kind ends the link.
  *
- * What is left to do (bytes without room, acknowledgements awaited) is tried by each poll, for the
+ * Work that is left (bytes without room, acknowledgements awaited) is tried by each poll, for the
  * links in m5_dev.early. Errors of either way end the link.
  *
  * Owner: the polling thread. Tests: test/unit/dev/mlx5/test_m5_move.c; on the device model
@@ -79,9 +79,12 @@ void m5_move_park(struct m5_link *link);
 /** Takes a byte of the peer. */
 void m5_move_receive(struct m5_link *link, uint8_t byte);
 
-/** Does what is left, if it is possible now. Called by polls while the link is in m5_dev.early. */
+/**
+ * Does the work that is left, if it is possible now. Called by polls while the link is in
+ * m5_dev.early.
+ */
 void m5_move_work(struct m5_link *link);
-/** Returns true while something is left to do. */
+/** Returns true while work is left. */
 bool m5_move_is_due(const struct m5_link *link);
 /** Returns true if a completion will come before there is anything to do. */
 bool m5_move_may_sleep(const struct m5_link *link);

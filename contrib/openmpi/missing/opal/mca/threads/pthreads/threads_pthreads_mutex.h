@@ -5,7 +5,7 @@
  * missing (config/openmpi_pml.m4); the component compares the size of a mutex with Open MPI's when
  * it is opened (pml_copyrpc_component.c).
  *
- * Has what Open MPI's inline functions on mutexes and wait objects call.
+ * Limited to calls of Open MPI's inline functions on mutexes and wait objects.
  */
 #ifndef OPAL_MCA_THREADS_PTHREADS_THREADS_PTHREADS_MUTEX_H
 #define OPAL_MCA_THREADS_PTHREADS_THREADS_PTHREADS_MUTEX_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Threads of Open MPI 5.0, which are those of POSIX; see threads_pthreads_mutex.h beside this file.
- * Has what Open MPI's inline functions on wait objects call.
+ * Limited to calls of Open MPI's inline functions on wait objects.
  */
 #ifndef OPAL_MCA_THREADS_PTHREADS_THREADS_PTHREADS_THREADS_H
 #define OPAL_MCA_THREADS_PTHREADS_THREADS_PTHREADS_THREADS_H
