@@ -148,43 +148,47 @@ static bool cm_ep_bind_others(struct cm_ep *cep, const union cm_addr *list, unsi
 	return true;
 }
 
-static void cm_ep_close_spare(const int *spare, uint32_t *cnt)
+/*
+ * Binds the UDP sockets, all to one port. Returns 0, -FI_E*, or with `is_strict` -FI_EAGAIN: the
+ * port is taken at a further address, and only fds[0] is open.
+ */
+static int cm_ep_bind_all(struct cm_ep *cep, const union cm_addr *list, unsigned cnt,
+			  bool is_strict, int *fds)
 {
-	while (*cnt)
-		close(spare[--*cnt]);
+	int ret;
+
+	cep->sock_cnt = 0;
+	ret = cm_ep_add_sock(cep, &list[0], fds);
+	if (ret)
+		return ret;
+	cep->addr = cep->socks[0].addr;
+	if (cm_ep_bind_others(cep, list, cnt, is_strict, fds))
+		return 0;
+	while (cep->sock_cnt > 1)
+		close(fds[--cep->sock_cnt]);
+	return -FI_EAGAIN;
 }
 
 /*
- * Binds the UDP sockets, all to one port. A port that is free at the first address only is kept
- * until another one was found, so that the system does not choose it again. It is used if there is
- * no other.
+ * Binds the UDP sockets to a port that is free at all addresses, or if none is found, to one that
+ * is free at the first. Ports that were found unfit stay bound meanwhile, so that the system does
+ * not choose them again.
  */
 static int cm_ep_bind(struct cm_ep *cep, const union cm_addr *list, unsigned cnt, int *fds)
 {
-	int spare[CM_EP_PORT_TRIES], ret;
-	bool is_strict = !cm_addr_port(&list[0]);
-	uint32_t spare_cnt = 0;
+	int unfit[CM_EP_PORT_TRIES], ret = -FI_EAGAIN;
+	unsigned unfit_cnt = 0;
 
-	for (;;) {
-		cep->sock_cnt = 0;
-		ret = cm_ep_add_sock(cep, &list[0], fds);
-		if (ret && spare_cnt) {
-			is_strict = false;
-			cm_ep_close_spare(spare, &spare_cnt);
-			continue;
-		}
-		if (ret)
-			break;
-		cep->addr = cep->socks[0].addr;
-		is_strict = is_strict && spare_cnt < CM_EP_PORT_TRIES;
-		if (cm_ep_bind_others(cep, list, cnt, is_strict, fds))
-			break;
-		while (cep->sock_cnt > 1)
-			close(fds[--cep->sock_cnt]);
-		spare[spare_cnt++] = fds[0];
+	if (cm_addr_port(&list[0]))
+		return cm_ep_bind_all(cep, list, cnt, false, fds);
+	while (ret == -FI_EAGAIN && unfit_cnt < CM_EP_PORT_TRIES) {
+		ret = cm_ep_bind_all(cep, list, cnt, true, fds);
+		if (ret == -FI_EAGAIN)
+			unfit[unfit_cnt++] = fds[0];
 	}
-	cm_ep_close_spare(spare, &spare_cnt);
-	return ret;
+	while (unfit_cnt)
+		close(unfit[--unfit_cnt]);
+	return ret ? cm_ep_bind_all(cep, list, cnt, false, fds) : 0;
 }
 
 static int cm_ep_open_fds(struct cm_ep *cep, const union cm_addr *list, unsigned cnt)
