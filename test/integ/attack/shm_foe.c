@@ -10,6 +10,7 @@
 #include "dev/shm/shm_inbox.h"
 #include "dev/shm/shm_seg.h"
 #include "integ/fab.h"
+#include "support/rng.h"
 
 #define AREAS_MAX   16
 #define LIFE_S      0.05 /* for which one foe scribbles */
@@ -25,22 +26,9 @@ struct area {
 
 static struct area areas[AREAS_MAX];
 static int area_cnt;
-static uint64_t random_state;
+static struct rng rng;
 static struct fab fab;
 static uint8_t sent[FOE_LEN], received[FOE_MESSAGES][FOE_LEN];
-
-static uint64_t any(void)
-{
-	random_state ^= random_state >> 12;
-	random_state ^= random_state << 25;
-	random_state ^= random_state >> 27;
-	return random_state * 0x2545f4914f6cdd1dull;
-}
-
-static uint64_t below(uint64_t limit)
-{
-	return (any() >> 11) % limit;
-}
 
 static void find_areas(bool armed)
 {
@@ -67,7 +55,7 @@ static const struct area *any_area(bool is_ring)
 	const struct area *area;
 
 	do
-		area = &areas[below((uint64_t)area_cnt)];
+		area = &areas[rng_below(&rng, (uint64_t)area_cnt)];
 	while (area->is_ring != is_ring);
 	return area;
 }
@@ -75,16 +63,16 @@ static const struct area *any_area(bool is_ring)
 /** Returns a value of some class: small, large, close to what is there, or random. */
 static uint64_t value_like(uint64_t old)
 {
-	switch (below(9)) {
+	switch (rng_below(&rng, 9)) {
 	case 0: return 0;
 	case 1: return 1;
 	case 2: return UINT64_MAX;
 	case 3: return old + 1;
 	case 4: return old - 1;
-	case 5: return old ^ 1ull << below(64);
+	case 5: return old ^ 1ull << rng_below(&rng, 64);
 	case 6: return old + (1ull << 32);
-	case 7: return below(1 << 20);
-	default: return any();
+	case 7: return rng_below(&rng, 1 << 20);
+	default: return rng_next(&rng);
 	}
 }
 
@@ -94,7 +82,7 @@ static void scribble(uint8_t *at)
 	uint32_t *half = (uint32_t *)(void *)at;
 	uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
 
-	if (below(2))
+	if (rng_below(&rng, 2))
 		__atomic_store_n(word, value_like(old), __ATOMIC_SEQ_CST);
 	else
 		__atomic_store_n(half, (uint32_t)value_like(old), __ATOMIC_SEQ_CST);
@@ -105,7 +93,7 @@ static void scribble(uint8_t *at)
 /** Any word of a control page. */
 static void attack_control(void)
 {
-	scribble(any_area(true)->base + 8 * below(SHM_PAGE / 8));
+	scribble(any_area(true)->base + 8 * rng_below(&rng, SHM_PAGE / 8));
 }
 
 /** Any word at the beginning of a ring. */
@@ -114,12 +102,12 @@ static void attack_ring(void)
 	const struct area *area = any_area(true);
 	size_t len = area->len - SHM_PAGE < RING_WINDOW ? area->len - SHM_PAGE : RING_WINDOW;
 
-	scribble(area->base + SHM_PAGE + 8 * below(len / 8));
+	scribble(area->base + SHM_PAGE + 8 * rng_below(&rng, len / 8));
 }
 
 static void attack_inbox(void)
 {
-	scribble(any_area(false)->base + 8 * below(sizeof(struct shm_inbox) / 8));
+	scribble(any_area(false)->base + 8 * rng_below(&rng, sizeof(struct shm_inbox) / 8));
 }
 
 /** All bits of all links, as quickly as possible. */
@@ -151,7 +139,7 @@ static void attack_hold(void)
 			continue;
 		if ((uint32_t)*claim < SHM_ROUND_PARTS)
 			__atomic_fetch_add(claim, 1, __ATOMIC_SEQ_CST);
-		if (!below(20000))
+		if (!rng_below(&rng, 20000))
 			memset(areas[i].base + SHM_PAGE, 0x7f, 1024);
 	}
 }
@@ -162,12 +150,14 @@ static void attack_offer(void)
 	struct shm_ctrl *ctrl = (struct shm_ctrl *)(void *)any_area(true)->base;
 	uint8_t *offer = (uint8_t *)&ctrl->offer;
 
-	__atomic_store_n(&ctrl->offer.claim, any() << 32 | UINT32_MAX, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ctrl->offer.claim, rng_next(&rng) << 32 | UINT32_MAX, __ATOMIC_SEQ_CST);
 	for (int i = 0; i < 4; i++)
-		scribble(offer + 8 + 8 * below(8));
-	if (below(2))
-		*(uint64_t *)(void *)(offer + 8) = below(3) | below(5) << 32; /* counts */
-	__atomic_store_n(&ctrl->offer.claim, any() << 32 | below(3), __ATOMIC_SEQ_CST);
+		scribble(offer + 8 + 8 * rng_below(&rng, 8));
+	if (rng_below(&rng, 2))
+		*(uint64_t *)(void *)(offer + 8) = rng_below(&rng, 3) | rng_below(&rng, 5)
+										<< 32; /* counts */
+	__atomic_store_n(&ctrl->offer.claim, rng_next(&rng) << 32 | rng_below(&rng, 3),
+			 __ATOMIC_SEQ_CST);
 }
 
 static void attack_mix(void);
@@ -185,7 +175,7 @@ static const struct {
 
 static void attack_mix(void)
 {
-	attacks[below(ATTACKS - 1)].run();
+	attacks[rng_below(&rng, ATTACKS - 1)].run();
 }
 
 static void (*attack_of(const char *name))(void)
@@ -238,14 +228,14 @@ static void exchange_messages(fi_addr_t victim, uint64_t life)
 		fi_trecv(fab.ep, received[i], FOE_LEN, NULL, victim, FOE_TAG | life, 0, NULL);
 		fi_tsend(fab.ep, sent, FOE_LEN, NULL, victim, FOE_TAG | life, NULL);
 	}
-	make_progress(below(4) ? below(3000) : 0);
+	make_progress(rng_below(&rng, 4) ? rng_below(&rng, 3000) : 0);
 }
 
 static void live(struct foe_desk *desk, const char *attack)
 {
 	void (*run)(void) = attack_of(attack);
 	uint64_t life = desk->life + 1;
-	bool polls = below(2);
+	bool polls = rng_below(&rng, 2);
 	fi_addr_t victim;
 	double end;
 
@@ -260,7 +250,7 @@ static void live(struct foe_desk *desk, const char *attack)
 	desk->lives[desk->armed]++;
 	for (end = fab_seconds() + LIFE_S; fab_seconds() < end;) {
 		/* The peer copies from this process while that writes over the offer. */
-		if (!below(4))
+		if (!rng_below(&rng, 4))
 			fi_tsend(fab.ep, sent, FOE_LEN, NULL, victim, FOE_TAG | life, NULL);
 		for (int i = 0; i < 500; i++)
 			run();
@@ -291,7 +281,7 @@ void foe_run(struct foe_desk *desk, uint64_t seed, const char *attack)
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGABRT, SIG_DFL);
 	for (;;) {
-		random_state = ++seed * 0x9e3779b97f4a7c15ull;
+		rng.state = ++seed * 0x9e3779b97f4a7c15ull;
 		pid = fork();
 		FAB_TRUE(pid >= 0);
 		if (!pid)

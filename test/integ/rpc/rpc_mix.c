@@ -25,6 +25,7 @@
 #include <rdma/fi_ext_copyrpc.h>
 
 #include "integ/fab.h"
+#include "support/rng.h"
 
 #define PROCS_MAX     8
 #define WINDOW_MAX    512
@@ -70,7 +71,8 @@ struct kept {
 static struct shared *shared;
 static uint32_t procs = 2, self, window = 64, kills;
 static uint32_t len_max = 3000;
-static uint64_t call_goal = 50000, rng = 1;
+static uint64_t call_goal = 50000;
+static struct rng rng = { .state = 1 };
 static unsigned seconds = 100;
 
 static struct fab fab;
@@ -93,19 +95,6 @@ static struct {
 
 #define LOAD(x)     __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
 #define STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
-
-static uint64_t next_random(void)
-{
-	rng ^= rng >> 12;
-	rng ^= rng << 25;
-	rng ^= rng >> 27;
-	return rng * 0x2545f4914f6cdd1dull;
-}
-
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)((next_random() >> 32) * n >> 32);
-}
 
 static void fill(uint8_t *buf, size_t len, uint64_t seed)
 {
@@ -132,10 +121,10 @@ static uint32_t random_len(void)
 {
 	static const uint32_t edges[] = { 0, 1, 15, 16, 17, 20, 21, 32, 48, 49, 52, 53, 64, 84 };
 
-	switch (below(4)) {
-	case 0: return below(len_max + 1);
-	case 1: return edges[below(sizeof(edges) / sizeof(edges[0]))] % (len_max + 1);
-	default: return below(len_max < 100 ? len_max + 1 : 100);
+	switch (rng_below(&rng, 4)) {
+	case 0: return rng_below(&rng, len_max + 1);
+	case 1: return edges[rng_below(&rng, sizeof(edges) / sizeof(edges[0]))] % (len_max + 1);
+	default: return rng_below(&rng, len_max < 100 ? len_max + 1 : 100);
 	}
 }
 
@@ -160,20 +149,20 @@ static void answer(uint32_t i)
 	struct fi_copyrpc_request req = held[i];
 	struct iovec iov[2];
 	struct head head;
-	uint64_t flags = below(2) ? FI_MORE : 0;
+	uint64_t flags = rng_below(&rng, 2) ? FI_MORE : 0;
 	ssize_t ret;
 
 	check_request(&req, &head);
 	held[i] = held[--held_cnt];
 	fill(out, head.want, ~head.seed);
-	if (below(16) == 0) {
+	if (rng_below(&rng, 16) == 0) {
 		FAB_CHECK(fi_copyrpc_release(rpc, fab.ep, &req));
 		FAB_CHECK(fi_copyrpc_release(rpc, fab.ep, &req));
 	}
-	if (below(16) == 0)
+	if (rng_below(&rng, 16) == 0)
 		FAB_TRUE(fi_copyrpc_reply(rpc, fab.ep, &req, out, req.resp_max + 1, 0) ==
 			 -FI_EMSGSIZE);
-	if (below(8)) {
+	if (rng_below(&rng, 8)) {
 		ret = fi_copyrpc_reply(rpc, fab.ep, &req, out, head.want, flags);
 	} else {
 		iov[0] = (struct iovec){ out, head.want / 3 };
@@ -197,8 +186,8 @@ static bool serve(bool last)
 	if (ret > 0)
 		held_cnt += (uint32_t)ret;
 	/* Some requests wait until others have come: replies are in no order. */
-	while (held_cnt && (last || held_cnt > HELD_MAX / 2 || ret <= 0 || below(3))) {
-		answer(below(held_cnt));
+	while (held_cnt && (last || held_cnt > HELD_MAX / 2 || ret <= 0 || rng_below(&rng, 3))) {
+		answer(rng_below(&rng, held_cnt));
 		if (!last && ret <= 0)
 			break;
 	}
@@ -210,7 +199,8 @@ static bool serve(bool last)
 static ssize_t post(struct call *call, uint32_t len)
 {
 	uint8_t *msg = out;
-	uint64_t flags = (below(2) ? FI_MORE : 0) | (call->expose ? FI_COPYRPC_RETAIN : 0);
+	uint64_t flags =
+		(rng_below(&rng, 2) ? FI_MORE : 0) | (call->expose ? FI_COPYRPC_RETAIN : 0);
 	void *resp = call->expose ? NULL : call->resp;
 	struct iovec iov[2] = { { msg, len / 2 }, { msg + len / 2, len - len / 2 } };
 	struct fi_copyrpc_msg m = { .msg_iov = iov,
@@ -227,7 +217,7 @@ static ssize_t post(struct call *call, uint32_t len)
 		memcpy(msg, &call->head, sizeof(call->head));
 		fill(msg + sizeof(call->head), len - sizeof(call->head), call->head.seed);
 	}
-	if (below(8))
+	if (rng_below(&rng, 8))
 		ret = fi_copyrpc_call(rpc, fab.ep, msg, len, resp, call->resp_max,
 				      names[call->peer], call, flags);
 	else
@@ -247,14 +237,14 @@ static bool start(void)
 	uint32_t len = random_len();
 	ssize_t ret;
 
-	call->peer = below(procs);
+	call->peer = rng_below(&rng, procs);
 	if (is_dead(call->peer))
 		return true;
 	call->resp_max = random_len();
-	call->head.seed = next_random();
-	call->head.want = len < sizeof(call->head) ? 0 : below(call->resp_max + 1);
+	call->head.seed = rng_next(&rng);
+	call->head.want = len < sizeof(call->head) ? 0 : rng_below(&rng, call->resp_max + 1);
 	call->head.len = len;
-	call->expose = below(8) == 0;
+	call->expose = rng_below(&rng, 8) == 0;
 	call->cancelled = false;
 	memset(call->resp, 0xA5, len_max + 1);
 	ret = post(call, len);
@@ -274,7 +264,7 @@ static bool start(void)
 static void release_kept(uint32_t keep)
 {
 	while (kept_cnt > keep) {
-		uint32_t i = below(kept_cnt);
+		uint32_t i = rng_below(&rng, kept_cnt);
 
 		FAB_TRUE(is_filled(kept[i].buf, kept[i].len, kept[i].seed));
 		FAB_CHECK(fi_copyrpc_release_response(rpc, fab.ep, kept[i].data));
@@ -333,7 +323,7 @@ static void finish(struct call *call, const struct fi_cq_tagged_entry *entry, in
 
 static void cancel_one(void)
 {
-	struct call *call = &calls[below(window)];
+	struct call *call = &calls[rng_below(&rng, window)];
 
 	if (!call->open || call->cancelled || is_dead(call->peer))
 		return; /* calls to the dead end by themselves */
@@ -353,7 +343,7 @@ static void tagged_post(unsigned i)
 static void tagged_send(void)
 {
 	uint64_t msg[4] = { self, 1, 2, 3 };
-	uint32_t to = below(procs);
+	uint32_t to = rng_below(&rng, procs);
 
 	if (!kills && !fi_tinject(fab.ep, msg, sizeof(msg), names[to], TAG))
 		STORE(shared->slots[self].tagged_out[to], shared->slots[self].tagged_out[to] + 1);
@@ -415,12 +405,12 @@ static void run(void)
 
 	while (!LOAD(shared->slots[self].done) || !all_done() || held_cnt) {
 		busy = serve(false);
-		while (started < call_goal && free_calls && below(8) && start())
+		while (started < call_goal && free_calls && rng_below(&rng, 8) && start())
 			busy = true;
 		busy = take() || busy;
-		if (below(64) == 0)
+		if (rng_below(&rng, 64) == 0)
 			cancel_one();
-		if (started < call_goal && below(16) == 0)
+		if (started < call_goal && rng_below(&rng, 16) == 0)
 			tagged_send();
 		if (started >= call_goal && !open_cnt)
 			STORE(shared->slots[self].done, true);
@@ -445,7 +435,7 @@ static void child(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGALRM, say);
 	alarm(seconds);
-	rng = rng * 0x9e3779b97f4a7c15ull + self + 1;
+	rng.state = rng.state * 0x9e3779b97f4a7c15ull + self + 1;
 	fab_open(&fab, &src, FI_THREAD_DOMAIN, FI_PROGRESS_MANUAL);
 	FAB_CHECK(fi_copyrpc_open(&fab.ep->fid, &rpc));
 	FAB_TRUE(FI_COPYRPC_OPS_HAS(rpc, room));
@@ -489,9 +479,9 @@ static void kill_some(pid_t *pids)
 		while (!LOAD(shared->slots[i].open))
 			usleep(1000);
 	for (uint32_t i = 0; i < kills; i++) {
-		usleep(200000 + below(200000));
+		usleep(200000 + rng_below(&rng, 200000));
 		do {
-			victim = below(procs);
+			victim = rng_below(&rng, procs);
 		} while (!pids[victim]);
 		kill(pids[victim], SIGKILL);
 		waitpid(pids[victim], NULL, 0);
@@ -543,7 +533,7 @@ static void options(int argc, char **argv)
 		case 'w': window = (uint32_t)value; break;
 		case 'l': len_max = (uint32_t)value; break;
 		case 'k': kills = (uint32_t)value; break;
-		case 's': rng = value; break;
+		case 's': rng.state = value; break;
 		case 't': seconds = (unsigned)value; break;
 		default: exit(2);
 		}
