@@ -141,7 +141,7 @@ static void act_call(void)
 		calls[slot] = true;
 }
 
-static void act_answer(void)
+static void act_respond(void)
 {
 	static const uint8_t zeros[256];
 	size_t len = take(1);
@@ -170,7 +170,7 @@ static void act(void)
 	switch (take(1) % 6) {
 	case 0: act_send(); break;
 	case 1: act_call(); break;
-	case 2: act_answer(); break;
+	case 2: act_respond(); break;
 	case 3: act_release(); break;
 	case 4: conn->eng.chan.ops->flush(&conn->eng.chan); break;
 	case 5: pair.end[0].dev.sq_len ^= 1; break; /* toggles whether the device refuses writes */

@@ -9,7 +9,7 @@
  *            ways, sends and receives messages of several sizes, and is shut down by the
  *            other end
  *   reject   a request is rejected with data
- *   nobody   without a listener the refusal comes long before the peer timeout
+ *   absent   without a listener the refusal comes long before the peer timeout
  *   flood    silent strangers at the listener's port block no client
  *   kill     the server is killed with -9: FI_SHUTDOWN at every endpoint, and open operations end
  */
@@ -107,19 +107,19 @@ static void send_next(struct conn *conn)
 	conn->sent++;
 }
 
-static void on_received(struct conn *conn, size_t len, bool answers)
+static void on_received(struct conn *conn, size_t len, bool replies)
 {
 	FAB_TRUE(len == sizes[conn->received % MANY_SIZES]);
 	for (size_t i = 0; i < len; i++)
 		FAB_TRUE(conn->buf[i] == (uint8_t)conn->received);
 	conn->received++;
 	FAB_CHECK(fi_recv(conn->ep, conn->buf, sizes[MANY_SIZES - 1], NULL, 0, conn));
-	if (answers)
+	if (replies)
 		send_next(conn);
 }
 
 /* Reads completions: sends free their copy, receives are checked and, by the server, replied to. */
-static void progress(bool answers)
+static void progress(bool replies)
 {
 	struct fi_cq_data_entry e;
 	struct fi_cq_err_entry err = { 0 };
@@ -127,7 +127,7 @@ static void progress(bool answers)
 
 	while ((ret = fi_cq_read(me.cq, &e, 1)) == 1) {
 		if (e.flags & FI_RECV)
-			on_received(e.op_context, e.len, answers);
+			on_received(e.op_context, e.len, replies);
 		else
 			free(e.op_context);
 	}
@@ -231,7 +231,7 @@ static pid_t start_server(struct sockaddr_in *addr)
 	return pid;
 }
 
-#define UNTIL(cond, answers)                                                                       \
+#define UNTIL(cond, replies)                                                                       \
 	do {                                                                                       \
 		double start = fab_seconds();                                                      \
 		while (!(cond)) {                                                                  \
@@ -323,7 +323,7 @@ static void expect_refusal(const struct sockaddr_in *addr, const char *say, cons
 	FAB_TRUE(err.fid == &conn->ep->fid && err.err == FI_ECONNREFUSED);
 	FAB_TRUE(err.err_data_size == strlen(hear) && !memcmp(data, hear, strlen(hear)));
 	progress(false);
-	FAB_TRUE(conn->errors == 1); /* its receive was flushed */
+	FAB_TRUE(conn->errors == 1); /* the receive was flushed */
 	FAB_TRUE(fi_send(conn->ep, data, 1, NULL, 0, NULL) < 0);
 	FAB_CHECK(fi_close(&conn->ep->fid));
 	free(conn->buf);
@@ -331,7 +331,7 @@ static void expect_refusal(const struct sockaddr_in *addr, const char *say, cons
 	memset(conn, 0, sizeof(*conn));
 }
 
-static void nobody(void)
+static void absent(void)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	socklen_t len = sizeof(addr);
@@ -405,11 +405,11 @@ int main(int argc, char **argv)
 	printf("%u connections, %u messages each way: %.1f s\n", cnt, 2 * MANY_SIZES * cnt,
 	       fab_seconds() - start);
 	expect_refusal(&addr, "no", "because", PATIENCE);
-	nobody();
+	absent();
 	flood(&addr);
 	start = fab_seconds();
 	end_all(server);
-	printf("every end was told: %.1f s\n", fab_seconds() - start);
+	printf("every end was notified: %.1f s\n", fab_seconds() - start);
 	FAB_CHECK(fi_close(&me.cq->fid));
 	FAB_CHECK(fi_close(&me.domain->fid));
 	FAB_CHECK(fi_close(&me.eq->fid));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a doorbell become? Compiled by test/suite.d/31-doorbell, never run: one function per
+ * Code that a doorbell becomes. Compiled by test/suite.d/31-doorbell, never run: one function per
  * barrier and per way to ring, for test/lint/doorbell to read. For an architecture that is not this
  * machine's the barriers alone (-DBARRIERS_ONLY), which need no headers of its libc.
  */

@@ -18,10 +18,10 @@
 #include "util/bias.h"
 #include "util/clock.h"
 
-#define THREADS  3
-#define BURSTS   20000
-#define VISITS   200000
-#define LIMIT_NS (60 * UTIL_NS_PER_S)
+#define THREADS    3
+#define BURSTS     20000
+#define TRANSIENTS 200000
+#define LIMIT_NS   (60 * UTIL_NS_PER_S)
 
 static struct util_bias bias;
 static volatile uint64_t one, other; /* guarded by the lock */
@@ -92,12 +92,12 @@ static void *run_owner(void *arg)
  * Runs until the other thread has been the owner, since with few processors that thread may start
  * late.
  */
-static void *run_visitor(void *arg)
+static void *run_transient(void *arg)
 {
 	uint64_t *turns = arg, limit_ns = util_clock_ns() + LIMIT_NS;
 	bool met = false;
 
-	for (*turns = 0; *turns < VISITS || (!met && util_clock_ns() < limit_ns); ++*turns) {
+	for (*turns = 0; *turns < TRANSIENTS || (!met && util_clock_ns() < limit_ns); ++*turns) {
 		util_bias_lock_transient(&bias);
 		turn();
 		met = plain || !bias.needed;
@@ -133,7 +133,7 @@ static int run(void *(*const runs[])(void *), unsigned cnt)
 int main(void)
 {
 	void *(*const bursts[])(void *) = { run_bursts, run_bursts, run_bursts };
-	void *(*const visits[])(void *) = { run_owner, run_visitor };
+	void *(*const transients[])(void *) = { run_owner, run_transient };
 
-	return run(bursts, THREADS) || run(visits, 2);
+	return run(bursts, THREADS) || run(transients, 2);
 }

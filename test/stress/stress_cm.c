@@ -257,17 +257,17 @@ static void finish(void)
 						  false));
 	}
 	for (int i = 0; i < NODES * ENDS; i++) {
-		unsigned answers = 0;
+		unsigned replies = 0;
 
-		for (int ms = 0; ms < 200000 && answers < NODES * ENDS - 1; ms++) {
+		for (int ms = 0; ms < 200000 && replies < NODES * ENDS - 1; ms++) {
 			usleep(1000);
 			conn_put(end_take(&ends[i], false));
 			pthread_mutex_lock(&ends[i].lock);
-			answers = ends[i].asked;
+			replies = ends[i].asked;
 			CHECK(!ends[i].failed);
 			pthread_mutex_unlock(&ends[i].lock);
 		}
-		CHECK(answers == NODES * ENDS - 1);
+		CHECK(replies == NODES * ENDS - 1);
 	}
 }
 

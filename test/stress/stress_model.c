@@ -154,7 +154,7 @@ static void destroy_cq(struct end *end)
 
 	command(end, IB_USER_VERBS_CMD_DESTROY_CQ, &req, sizeof(req), NULL, 0, &resp, sizeof(resp),
 		"DESTROY_CQ");
-	need(resp.comp_events_reported == end->events, "events that were read are not those told");
+	need(resp.comp_events_reported == end->events, "the events read are not those reported");
 	end->events = 0;
 	krn_chan_release(end->chan);
 	close(end->chan_fd);

@@ -36,7 +36,7 @@
 #define WINDOW  8
 #define LEN_MAX 20000
 #define KEY     1
-#define GUEST   WORKERS /* tag of the endpoints that are opened and closed */
+#define STRAY   WORKERS /* tag of the endpoints that are opened and closed */
 
 struct worker {
 	struct fid_cq *cq;
@@ -44,7 +44,7 @@ struct worker {
 	fi_addr_t addr;
 	uint32_t sent[WORKERS];
 	uint32_t taken[WORKERS];
-	uint32_t guests;    /* atomic: messages received from them */
+	uint32_t strays;    /* atomic: messages received from them */
 	uint32_t completed; /* all but receives */
 	uint8_t out[LEN_MAX];
 	uint8_t in[WINDOW][LEN_MAX];
@@ -72,8 +72,8 @@ static void take_message(struct worker *w, const struct fi_cq_tagged_entry *e)
 	uint8_t *buf = e->op_context;
 	uint32_t n = (uint32_t)e->data;
 
-	if (e->tag == GUEST) {
-		__atomic_add_fetch(&w->guests, 1, __ATOMIC_RELEASE);
+	if (e->tag == STRAY) {
+		__atomic_add_fetch(&w->strays, 1, __ATOMIC_RELEASE);
 	} else {
 		CHECK(e->tag < WORKERS && n == w->taken[e->tag]++);
 		CHECK(e->len == len_of(n));
@@ -181,16 +181,16 @@ static void change_regions(uint32_t n)
 	CHECK(!fi_close(&mr->fid));
 }
 
-static bool were_visited(uint32_t n)
+static bool have_strays(uint32_t n)
 {
 	for (int i = 0; i < WORKERS; i++)
-		if (__atomic_load_n(&workers[i].guests, __ATOMIC_ACQUIRE) <= n)
+		if (__atomic_load_n(&workers[i].strays, __ATOMIC_ACQUIRE) <= n)
 			return false;
 	return true;
 }
 
 /* Opens an endpoint, with or without a name, sends to all workers and closes it. */
-static void visit(uint32_t n)
+static void send_stray(uint32_t n)
 {
 	struct fid_cq *cq = stress_cq_open(shared.domain, FI_WAIT_NONE);
 	struct fid_ep *ep = stress_ep_open(&shared, cq, cq);
@@ -199,18 +199,18 @@ static void visit(uint32_t n)
 	ssize_t ret;
 
 	for (int i = 0; i < WORKERS; i++)
-		while ((ret = fi_tinjectdata(ep, &n, sizeof(n), n, workers[i].addr, GUEST)))
+		while ((ret = fi_tinjectdata(ep, &n, sizeof(n), n, workers[i].addr, STRAY)))
 			CHECK(ret == -FI_EAGAIN && fi_cq_read(cq, &e, 1) == -FI_EAGAIN);
 	if (addr == FI_ADDR_UNSPEC)
 		addr = stress_av_insert(shared.av, ep);
-	while (!were_visited(n))
+	while (!have_strays(n))
 		CHECK(fi_cq_read(cq, &e, 1) == -FI_EAGAIN);
 	CHECK(!fi_av_remove(shared.av, &addr, 1, 0));
 	CHECK(!fi_close(&ep->fid));
 	CHECK(!fi_close(&cq->fid));
 }
 
-static uint32_t disturb(bool allies)
+static uint32_t disturb(bool merged)
 {
 	struct fid_ep *between = NULL;
 	uint32_t n = 0;
@@ -218,8 +218,8 @@ static uint32_t disturb(bool allies)
 	for (; !are_done() || n < 40; n++) {
 		change_addresses((uint16_t)n);
 		change_regions(n);
-		visit(n);
-		if (allies && n == 3)
+		send_stray(n);
+		if (merged && n == 3)
 			between = stress_ep_open(&shared, workers[0].cq, workers[1].cq);
 		sched_yield();
 	}
@@ -236,11 +236,11 @@ static void open_worker(struct worker *w)
 	w->addr = stress_av_insert(shared.av, w->ep);
 }
 
-static void run(bool allies)
+static void run(bool merged)
 {
 	pthread_t threads[WORKERS];
 	struct fid_mr *mr;
-	uint32_t guests;
+	uint32_t strays;
 	int i;
 
 	stress_place_open(&shared, FI_THREAD_SAFE, 0);
@@ -253,7 +253,7 @@ static void run(bool allies)
 		open_worker(&workers[i]);
 	for (i = 0; i < WORKERS; i++)
 		pthread_create(&threads[i], NULL, run_worker, &workers[i]);
-	guests = disturb(allies);
+	strays = disturb(merged);
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
 	for (i = 0; i < WORKERS; i++)
 		pthread_join(threads[i], NULL);
@@ -264,8 +264,8 @@ static void run(bool allies)
 	}
 	CHECK(!fi_close(&mr->fid));
 	stress_place_close(&shared);
-	printf("stress_pdoms: %d workers, %d messages to each, %u guests%s\n", WORKERS, MSGS,
-	       guests, allies ? ", allies" : "");
+	printf("stress_pdoms: %d workers, %d messages to each, %u strays%s\n", WORKERS, MSGS,
+	       strays, merged ? ", progress domains merged" : "");
 }
 
 int main(void)

@@ -99,7 +99,7 @@ static uint32_t item_len(const struct end *end, uint32_t item)
 				  : mix(item) % (uint32_t)end->conn.eng.chan.eager_max;
 }
 
-static uint32_t item_allowance(uint32_t item)
+static uint32_t item_resp_max(uint32_t item)
 {
 	return mix(item + 5) % 21;
 }
@@ -153,7 +153,7 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 	struct end *end = end_of(chan);
 	uint32_t item = end->got++;
 
-	CHECK(item_is_call(item) && ref.resp_max >= item_allowance(item) && len >= 4);
+	CHECK(item_is_call(item) && ref.resp_max >= item_resp_max(item) && len >= 4);
 	check_bytes(data + 4, item, len - 4);
 	CHECK(end->open_cnt < OPEN_MAX);
 	end->open[end->open_cnt++] = (struct open_call){ ref, item };
@@ -166,7 +166,7 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 	struct end *end = end_of(chan);
 	uint32_t *call = context;
 
-	CHECK(!status && *call && len <= item_allowance(*call - 1));
+	CHECK(!status && *call && len <= item_resp_max(*call - 1));
 	check_bytes(data, *call - 1, len);
 	*call = 0;
 	end->call_cnt--;
@@ -198,7 +198,7 @@ static int send_call(struct end *end, const struct core_frame *frame, uint32_t i
 		return -FI_EAGAIN;
 	end->calls[i] = item + 1;
 	ret = ring_call_frame(&shm_link_ops_inline, &flush_cfg, &end->conn, frame,
-			      item_allowance(item), &end->calls[i], 0);
+			      item_resp_max(item), &end->calls[i], 0);
 	if (ret)
 		end->calls[i] = 0;
 	else
@@ -227,11 +227,11 @@ static bool try_send(struct end *end)
 	return !ret;
 }
 
-static void answer(struct end *end)
+static void respond(struct end *end)
 {
 	uint32_t i = (uint32_t)rng_below(&end->player->rng, end->open_cnt);
 	struct open_call open = end->open[i];
-	uint32_t len = mix(open.item) % (item_allowance(open.item) + 1);
+	uint32_t len = mix(open.item) % (item_resp_max(open.item) + 1);
 	uint8_t bytes[64];
 	struct iovec iov = { .iov_base = bytes, .iov_len = len };
 
@@ -302,7 +302,7 @@ static void *play(void *arg)
 		for (i = (uint32_t)rng_below(&p->rng, 6); i; i--)
 			busy |= try_send(end);
 		if (end->open_cnt && rng_chance(&p->rng, 1, 2))
-			answer(end);
+			respond(end);
 		if (end->held_cnt && rng_chance(&p->rng, 1, 2))
 			release(end);
 		progress(p);

@@ -207,7 +207,7 @@ int main(void)
 		CHECK(!pthread_create(&players[i].thread, NULL, play, &players[i]));
 	for (i = 0; i < 2; i++)
 		CHECK(!pthread_join(players[i].thread, NULL));
-	printf("%u rounds, channels up %u + %u, heard of an end %u + %u\n", ROUNDS, players[0].ups,
+	printf("%u rounds, channels up %u + %u, ends reported %u + %u\n", ROUNDS, players[0].ups,
 	       players[1].ups, players[0].downs, players[1].downs);
 	for (i = 0; i < 2; i++) {
 		eng_ep_close(players[i].eep);

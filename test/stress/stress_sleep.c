@@ -159,7 +159,7 @@ static void await_hop(uint32_t hop)
  * Sends the token from a new endpoint and waits until it is half way; then merges the progress
  * domains of two workers.
  */
-static void visit(bool allies)
+static void start_token(bool merged)
 {
 	static uint32_t token;
 	struct fid_ep *between = NULL, *ep;
@@ -173,7 +173,7 @@ static void visit(bool allies)
 		CHECK(ret == -FI_EAGAIN);
 	CHECK(fi_cq_sread(cq, &e, 1, NULL, LONG_MS) == 1);
 	await_hop(HOPS / 2);
-	if (allies)
+	if (merged)
 		between = stress_ep_open(&place, workers[0].cq, workers[1].cq);
 	CHECK(!fi_close(&ep->fid));
 	CHECK(!fi_close(&cq->fid));
@@ -183,7 +183,7 @@ static void visit(bool allies)
 		CHECK(!fi_close(&between->fid));
 }
 
-static void run(bool allies)
+static void run(bool merged)
 {
 	uint32_t slept = 0;
 	int i;
@@ -192,7 +192,7 @@ static void run(bool allies)
 	hops = 0;
 	stress_place_open(&place, FI_THREAD_SAFE, 0);
 	open_workers();
-	visit(allies);
+	start_token(merged);
 	for (i = 0; i < WORKERS; i++) {
 		slept += workers[i].slept;
 		CHECK(!fi_close(&workers[i].ep->fid));
@@ -200,7 +200,7 @@ static void run(bool allies)
 	}
 	stress_place_close(&place);
 	printf("stress_sleep: %d workers, a token of %d hops, slept in poll(2) %u times%s\n",
-	       WORKERS, HOPS, slept, allies ? ", allies" : "");
+	       WORKERS, HOPS, slept, merged ? ", progress domains merged" : "");
 }
 
 int main(void)

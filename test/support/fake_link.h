@@ -88,7 +88,7 @@ struct fake_link {
 	bool read_taken; /* read_value was loaded at the peer */
 	uint64_t read_value;
 	struct dev_get *get; /* Get or put in progress */
-	bool put;            /* It is a put, whose bytes have been moved */
+	bool put;            /* Put whose bytes have been moved */
 	bool shown;          /* The device sees it */
 	int down;            /* Not 0: the next event is DEV_EV_DOWN */
 	bool attached;

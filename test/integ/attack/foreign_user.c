@@ -3,7 +3,7 @@
  * A process of another user of this host tries to read and to write registered memory.
  *
  * One process registers memory for remote access under a key that is easy to guess. A second one,
- * with the uid of "nobody", knows its address and tries every path that FI_COPYRPC_PATHS has.
+ * with an unprivileged uid, knows its address and tries every path that FI_COPYRPC_PATHS has.
  * Without a job key each attempt must end with -FI_EACCES, at either end: also where this process
  * itself connects to the other user's. A third process, of the same user, must succeed on the same
  * paths.

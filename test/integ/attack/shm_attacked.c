@@ -5,7 +5,7 @@
  * Two honest endpoints of this process, which one thread polls in turn, exchange messages. Foes
  * (shm_foe.h) connect to one of them and scribble over what they share with it: their pages of
  * links, rings and inboxes. Windows of equally many honest messages alternate between two kinds: in
- * one the foes' words arrive, in the other they go to memory that nobody shares. The processor time
+ * one the foes' words arrive, in the other they go to private memory. The processor time
  * of this thread for a window, which does not contain what other processes take, says how much the
  * honest messages suffer.
  *
@@ -195,8 +195,8 @@ static double run_try(double seconds)
 		ratios[cnt++] = idle / attacked;
 	}
 	qsort(ratios, cnt, sizeof(ratios[0]), compare);
-	printf("%zu pairs of windows, %u and %u foes: %.0f and %.0f ns of processor time a message, "
-	       "%.3f of the rate (%.3f to %.3f)\n",
+	printf("%zu pairs of windows, %u and %u foes: %.0f and %.0f ns of processor time a "
+	       "message, %.3f of the rate (%.3f to %.3f)\n",
 	       cnt, desk->lives[0], desk->lives[1], sum[0] / (double)cnt * 1e9,
 	       sum[1] / (double)cnt * 1e9, ratios[cnt / 2], ratios[cnt / 10],
 	       ratios[cnt - 1 - cnt / 10]);

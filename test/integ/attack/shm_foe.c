@@ -261,7 +261,7 @@ static void live(struct foe_desk *desk, const char *attack)
 }
 
 /** Waits for the end of a foe, however it ends. */
-static void bury(pid_t pid)
+static void reap(pid_t pid)
 {
 	double end = fab_seconds() + PATIENCE_S;
 
@@ -286,6 +286,6 @@ void foe_run(struct foe_desk *desk, uint64_t seed, const char *attack)
 		FAB_TRUE(pid >= 0);
 		if (!pid)
 			live(desk, attack);
-		bury(pid);
+		reap(pid);
 	}
 }

@@ -10,7 +10,7 @@
  * -FI_ENETDOWN, the endpoint stays), or the device fails (fatal: all end, the endpoint too). dc:
  * the links go over DC.
  *
- * Source of the event: the model's faults, from 1000 ms on; or DEV_NEWS_DOWN and DEV_NEWS_BACK,
+ * Source of the event: the model's faults, from 1000 ms on; or DEV_ASYNC_DOWN and DEV_ASYNC_BACK,
  * commands that side 0 runs.
  */
 #include <poll.h>
@@ -86,10 +86,10 @@ static void see_a_flap(void)
 {
 	struct dev_event ev;
 
-	run_command("DEV_NEWS_DOWN");
-	if (getenv("DEV_NEWS_DOWN"))
+	run_command("DEV_ASYNC_DOWN");
+	if (getenv("DEV_ASYNC_DOWN"))
 		usleep(300000);
-	run_command("DEV_NEWS_BACK");
+	run_command("DEV_ASYNC_BACK");
 	CHECK(!wait_event(&ev, util_clock_ns() + FLAP_NS));
 	pair_meet();
 	for (unsigned i = 0; i < LINKS; i++)
@@ -107,7 +107,7 @@ static void see_the_end(void)
 	struct dev_event ev;
 	int want = is_fatal ? -FI_EIO : -FI_ENETDOWN;
 
-	run_command("DEV_NEWS_DOWN");
+	run_command("DEV_ASYNC_DOWN");
 	for (unsigned i = 0; i < LINKS; i++) {
 		CHECK(wait_event(&ev, begin + LIMIT_NS));
 		CHECK(ev.kind == DEV_EV_DOWN && ev.status == want);
@@ -130,7 +130,7 @@ static void run_side(void)
 	else
 		see_the_end();
 	pair_meet();
-	run_command("DEV_NEWS_BACK");
+	run_command("DEV_ASYNC_BACK");
 	for (unsigned i = 0; i < LINKS; i++) {
 		links[i]->ops->detach(links[i]);
 		links[i]->ops->close(links[i]);

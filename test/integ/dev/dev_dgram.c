@@ -44,7 +44,7 @@ struct head {
 	uint32_t sum; /* of all that follows */
 	uint32_t seq;
 	uint16_t session;
-	uint8_t is_answer;
+	uint8_t is_response;
 	uint8_t pad;
 	uint32_t len; /* behind the head */
 };
@@ -70,11 +70,11 @@ static uint32_t msgs = 20000, window, held_max;
 static bool small, lossy;
 
 static struct open_req reqs[WINDOW_MAX];
-static uint32_t next_seq = 1, answered, served, open_cnt;
+static uint32_t next_seq = 1, completed, served, open_cnt;
 static struct tx_buf bufs[BUFS];
 static struct dev_dgram_in held[HELD_MAX];
 static uint32_t held_cnt;
-static struct head answers[BURST];
+static struct head responses[BURST];
 static struct dev_dgram_out outs[BURST];
 static uint32_t resends, refused, sleeps, eagain, buf_waits;
 static uint64_t start_ns;
@@ -185,7 +185,7 @@ static bool ask(void)
 	return true;
 }
 
-static void take_answer(const struct head *h)
+static void take_response(const struct head *h)
 {
 	unsigned i;
 
@@ -198,7 +198,7 @@ static void take_answer(const struct head *h)
 	CHECK(h->session == h->seq % SESSIONS && h->len == h->seq % 40);
 	reqs[i].seq = 0;
 	open_cnt--;
-	answered++;
+	completed++;
 }
 
 static void take(const struct dev_dgram_in *in)
@@ -218,8 +218,8 @@ static void take(const struct dev_dgram_in *in)
 	}
 	for (i = 0; i < h->len; i++)
 		CHECK(in->data[sizeof(*h) + i] == pair_pattern(h->seq, i));
-	if (h->is_answer) {
-		take_answer(h);
+	if (h->is_response) {
+		take_response(h);
 		dops->release(dg, in->slot);
 		return;
 	}
@@ -229,7 +229,7 @@ static void take(const struct dev_dgram_in *in)
 }
 
 /* Replies to some of the retained requests, in any order: their bytes are unchanged. */
-static void answer(void)
+static void respond(void)
 {
 	static uint8_t data[BURST][64];
 	uint32_t cnt = (uint32_t)(pair_rand() % BURST), n, i, pick;
@@ -241,15 +241,15 @@ static void answer(void)
 		const struct head *h = (const void *)held[held_cnt - 1 - n].data;
 
 		CHECK(h->sum == checksum(h, (const uint8_t *)(h + 1)));
-		answers[n] = (struct head){
-			.seq = h->seq, .session = h->session, .is_answer = 1, .len = h->seq % 40
+		responses[n] = (struct head){
+			.seq = h->seq, .session = h->session, .is_response = 1, .len = h->seq % 40
 		};
-		for (i = 0; i < answers[n].len; i++)
+		for (i = 0; i < responses[n].len; i++)
 			data[n][i] = pair_pattern(h->seq, i);
-		answers[n].sum = checksum(&answers[n], data[n]);
+		responses[n].sum = checksum(&responses[n], data[n]);
 		outs[n] = (struct dev_dgram_out){ .to = peer,
-						  .base = { &answers[n], data[n] },
-						  .len = { sizeof(*h), answers[n].len } };
+						  .base = { &responses[n], data[n] },
+						  .len = { sizeof(*h), responses[n].len } };
 	}
 	ret = dops->send(dg, outs, n);
 	CHECK(ret == -FI_EAGAIN || (ret >= 0 && (uint32_t)ret <= n));
@@ -292,15 +292,15 @@ static void sleep_once(void)
 
 static bool is_done(void)
 {
-	return answered == msgs && !held_cnt && (lossy || served == msgs);
+	return completed == msgs && !held_cnt && (lossy || served == msgs);
 }
 
 static void give_up(void)
 {
 	fprintf(stderr,
-		"side %d: stuck: %u asked, %u open, %u answered, %u served, %u held by us, %u by the "
-		"device's count, %u sent, %u done\n",
-		side, next_seq - 1, open_cnt, answered, served, held_cnt, dg->rx_retained,
+		"side %d: stuck: %u asked, %u open, %u completed, %u served, %u held by us, %u by "
+		"the device's count, %u sent, %u done\n",
+		side, next_seq - 1, open_cnt, completed, served, held_cnt, dg->rx_retained,
 		dg->tx_posted, dg->tx_done);
 	abort();
 }
@@ -316,7 +316,7 @@ static void play(void)
 			busy |= ask();
 		busy |= hear_some();
 		busy |= held_cnt > 0;
-		answer();
+		respond();
 		idle = busy ? 0 : idle + 1;
 		if (idle >= IDLE_ROUNDS)
 			sleep_once();
@@ -334,9 +334,9 @@ static void linger(void)
 	char done = 'x';
 
 	pair_tell(&done, 1);
-	while (!pair_was_told()) {
+	while (!pair_has_arrival()) {
 		hear_some();
-		answer();
+		respond();
 	}
 	pair_hear(&done, 1);
 	pair_meet();
@@ -353,10 +353,10 @@ static void run_side(void)
 	pair_meet();
 	start_ns = util_clock_ns();
 	play();
-	printf("side %d: %u requests answered, %u served in %.2f s; %u asked again, %u refused, %u "
-	       "times no room, %u times no buffer, %u sleeps\n",
-	       side, answered, served, (double)(util_clock_ns() - start_ns) / 1e9, resends, refused,
-	       eagain, buf_waits, sleeps);
+	printf("side %d: %u requests completed, %u served in %.2f s; %u asked again, %u refused, "
+	       "%u times no room, %u times no buffer, %u sleeps\n",
+	       side, completed, served, (double)(util_clock_ns() - start_ns) / 1e9, resends,
+	       refused, eagain, buf_waits, sleeps);
 	fflush(stdout);
 	linger();
 	dops->forget(dg, peer);

@@ -167,7 +167,8 @@ static void check_laps(void)
 	for (i = 0; i < links; i++) {
 		const struct m5_link *link = (struct m5_link *)ends[i].link;
 
-		printf("side %d: link %u: %llu blocks in a queue of %u, %u send completions in a queue of %u\n",
+		printf("side %d: link %u: %llu blocks in a queue of %u, %u send completions in a "
+		       "queue of %u\n",
 		       side, i, (unsigned long long)blocks[i].total, link->sq.mask + 1u,
 		       link->scq->cq.ci, link->scq->cq.size);
 		CHECK(blocks[i].total > UINT16_MAX);

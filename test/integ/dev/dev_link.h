@@ -33,7 +33,7 @@ struct end {
 extern const struct dev_ops *ops;
 extern struct dev *dev;
 extern struct end ends[LINKS];
-extern unsigned links; /* that are used */
+extern unsigned links; /* number in use */
 extern bool moves;     /* links move between a queue pair and DC all the time */
 extern bool is_broken; /* one end breaks links meanwhile */
 

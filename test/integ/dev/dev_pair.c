@@ -41,7 +41,7 @@ void pair_hear(void *bytes, size_t len)
 	CHECK(recv(sock, bytes, len, MSG_WAITALL) == (ssize_t)len);
 }
 
-bool pair_was_told(void)
+bool pair_has_arrival(void)
 {
 	struct pollfd pfd = { .fd = sock, .events = POLLIN };
 

@@ -35,7 +35,7 @@ uint8_t pair_pattern(uint32_t seq, uint64_t i);
 void pair_tell(const void *bytes, size_t len);
 void pair_hear(void *bytes, size_t len);
 /** Returns true if a block can be received. */
-bool pair_was_told(void);
+bool pair_has_arrival(void);
 /** Waits until both sides have called it. */
 void pair_meet(void);
 

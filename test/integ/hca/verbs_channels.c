@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does the end of one device context leave the event channels of others alone? On the device model.
+ * Event channels of a device context survive the end of another context. On the device model.
  *
- * libibverbs closes the descriptor of the device first and that of the asynchronous events after it.
- * What another thread opens in between must not be touched by the second. Here that moment is held:
- * a completion channel is made in it, and must get its events although the rest of the first context
- * goes and a third one is opened.
+ * libibverbs closes the descriptor of the device first, and that of the asynchronous events after
+ * it. The second close must not touch what another thread opens in between. This test holds that
+ * moment: a completion channel is made in it, and must get its events although the rest of the
+ * first context goes and a third one is opened.
  */
 #include <infiniband/verbs.h>
 #include <poll.h>

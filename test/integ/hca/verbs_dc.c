@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * DC through libmlx5: an initiator with streams and a target of one process. Messages arrive; errors
- * of one stream leave the others alone, and a reset mends it; a wrong access key is refused; the
- * initiator breaks when its limit of streams in error is reached, and works again after a reset;
- * initiators of other processes that are killed harm neither the target nor the one of this process.
+ * DC through libmlx5: an initiator with streams and a target of one process. Messages arrive;
+ * errors of one stream leave the others alone, and a reset mends it; a wrong access key is refused;
+ * the initiator breaks when its limit of streams in error is reached, and works again after a
+ * reset; initiators of other processes that are killed harm neither the target nor the one of this
+ * process.
  *
  * Runs on the device model, or on an adapter; on a RoCE port the GID of index 1 is used.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Is a driver found out that takes back too early what the adapter may still read?
+ * The device model exposes a driver that reuses too early what the adapter may still read.
  *
  * usage: verbs_early seen|unseen
  *
@@ -8,7 +8,8 @@
  * changed where the adapter may look for them: in the user's buffer, or, where they are carried
  * inline, in the send queue. The poll mode of the device model must deliver the changed bytes of
  * each kind now and then ("seen"); in its trap mode everything is done when the post
- * returns ("unseen"). Needs MLX5_SHUT_UP_BF=1: what BlueFlame has carried nobody reads again.
+ * returns ("unseen"). Needs MLX5_SHUT_UP_BF=1: the adapter does not read again what BlueFlame has
+ * carried.
  */
 #include <infiniband/mlx5dv.h>
 #include <stdbool.h>

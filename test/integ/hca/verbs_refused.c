@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the device model does not have, it refuses as a device does that lacks it: with an error, not
- * with an end of the program. Memory windows, XRC, lists of more tags than it offers, on-demand
- * paging, flows, raw packets, multicast.
+ * Refusals of the device model: it refuses what it does not have as a device does that lacks it,
+ * with an error, and does not end the program. Memory windows, XRC, lists of more tags than it
+ * offers, on-demand paging, flows, raw packets, multicast.
  */
 #include <errno.h>
 #include <infiniband/mlx5dv.h>

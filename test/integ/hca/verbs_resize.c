@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Resizes a completion queue that holds completions, up and down, and reads every one of them: libmlx5
- * moves what it finds in the old buffer, up to the adapter's resize CQE. Runs on the device model, or on an
- * adapter.
+ * Resizes a completion queue that holds completions, up and down, and reads every one of them:
+ * libmlx5 moves what it finds in the old buffer, up to the adapter's resize CQE. Runs on the device
+ * model, or on an adapter.
  */
 #include <time.h>
 

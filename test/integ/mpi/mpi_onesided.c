@@ -20,9 +20,10 @@
 static int rank, size;
 
 /*
- * Open MPI 4.1.4's osc rdma, whatever the btl below it (vader, too), dies of a compare and swap of 8
- * bytes of the own rank, or in memory that it allocated for ranks of the same host, and loses the last
- * bytes of an MPI_Get_accumulate beyond its buffer of 32 KiB. ONESIDED_OSC_RDMA leaves these out.
+ * Open MPI 4.1.4's osc rdma, whatever the btl below it (vader, too), dies of a compare and swap of
+ * 8 bytes of the own rank, or in memory that it allocated for ranks of the same host, and loses the
+ * last bytes of an MPI_Get_accumulate beyond its buffer of 32 KiB. ONESIDED_OSC_RDMA leaves these
+ * out.
  */
 static int is_osc_rdma(void)
 {
@@ -305,7 +306,7 @@ static void feature_accumulate_types(int mine)
 	window_close(&w);
 }
 
-/* Old values come back: replaced, added to, only read; long and short. */
+/* Returns old values: replaced, added to, only read; long and short. */
 static void get_accumulate_of(int cnt, int mine)
 {
 	long *add = malloc((size_t)cnt * sizeof(long)), *old = malloc((size_t)cnt * sizeof(long));
@@ -423,7 +424,7 @@ static void feature_strided(int mine)
 	MPI_Type_contiguous(ROWS * COLS, MPI_DOUBLE, &rows);
 	MPI_Type_commit(&rows);
 	MPI_Win_lock_all(0, w.win);
-	/* Into rows 3.., columns 7.. of the next one's matrix; then the same block is added there. */
+	/* Puts a block into the next one's matrix, from row 3 and column 7, and adds it there. */
 	MPI_Put(&local[0][1], 1, block, next, 3 * N + 7, 1, block, w.win);
 	MPI_Win_flush(next, w.win);
 	MPI_Accumulate(&local[0][1], 1, block, next, 3 * N + 7, 1, block, MPI_SUM, w.win);

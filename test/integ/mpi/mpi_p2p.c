@@ -177,7 +177,7 @@ static void bottom_receiver(int peer)
 		}
 }
 
-/* Large data in pieces, with different pieces at either end, and a message shorter than the type. */
+/* Large data in pieces, others at either end, and a message shorter than the type. */
 #define PIECES 70000
 
 static void vector_sender(int peer)

@@ -7,7 +7,7 @@
  *        restart_peer ask IP PORT [COUNT]    sends COUNT requests (one), a tenth of a second
  *        apart
  *
- * The client prints a line whenever the reply differs from the previous one: "answered NAME", or
+ * The client prints a line whenever the reply differs from the previous one: "got NAME", or
  * "failed ERROR in N ms". Its exit status is 0 if the last request had a reply.
  */
 #include <sched.h>
@@ -15,9 +15,9 @@
 
 #include "integ/fab.h"
 
-#define TAG_ASK    1
-#define TAG_ANSWER 2
-#define PATIENCE   90.0 /* seconds in which an operation must end, well or badly */
+#define TAG_ASK   1
+#define TAG_REPLY 2
+#define PATIENCE  90.0 /* seconds in which an operation must end, well or badly */
 
 struct note {
 	struct sockaddr_in from;
@@ -44,14 +44,14 @@ static int wait_for(const void *context)
  * Waits for the ends of a request and of its reply, which may come in either order. Returns the
  * request's error.
  */
-static int wait_for_both(const void *ask, const void *answer, int *answer_err)
+static int wait_for_both(const void *ask, const void *reply, int *reply_err)
 {
 	double end = fab_seconds() + PATIENCE;
-	bool asked = false, answered = false;
+	bool asked = false, replied = false;
 	struct fi_cq_tagged_entry entry;
 	int ask_err = 0, err;
 
-	while (!(asked && answered) && fab_seconds() < end) {
+	while (!(asked && replied) && fab_seconds() < end) {
 		if (!fab_poll(&fab, &entry, &err)) {
 			sched_yield();
 			continue;
@@ -60,14 +60,14 @@ static int wait_for_both(const void *ask, const void *answer, int *answer_err)
 			asked = true;
 			ask_err = err;
 			/* A request that did not arrive has no reply. */
-			if (err && !answered)
-				fi_cancel(&fab.ep->fid, (void *)(uintptr_t)answer);
-		} else if (entry.op_context == answer) {
-			answered = true;
-			*answer_err = err;
+			if (err && !replied)
+				fi_cancel(&fab.ep->fid, (void *)(uintptr_t)reply);
+		} else if (entry.op_context == reply) {
+			replied = true;
+			*reply_err = err;
 		}
 	}
-	if (asked && answered)
+	if (asked && replied)
 		return ask_err;
 	fprintf(stderr, "%s has not ended after %.0f s\n", asked ? "a receive" : "a send",
 		PATIENCE);
@@ -77,12 +77,12 @@ static int wait_for_both(const void *ask, const void *answer, int *answer_err)
 static void serve(const char *ip, int port, const char *name)
 {
 	struct sockaddr_in src = fab_addr(ip, port);
-	struct note ask, answer = { 0 };
+	struct note ask, reply = { 0 };
 	fi_addr_t from;
 
 	alarm(900);
 	fab_open(&fab, &src, FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
-	snprintf(answer.text, sizeof(answer.text), "%s", name);
+	snprintf(reply.text, sizeof(reply.text), "%s", name);
 	printf("ready %d\n", ntohs(fab.addr.sin_port));
 	fflush(stdout);
 	for (;;) {
@@ -91,21 +91,20 @@ static void serve(const char *ip, int port, const char *name)
 		if (wait_for(&ask))
 			continue;
 		from = fab_insert(&fab, &ask.from);
-		FAB_CHECK(
-			fi_tsend(fab.ep, &answer, sizeof(answer), NULL, from, TAG_ANSWER, &answer));
-		wait_for(&answer);
+		FAB_CHECK(fi_tsend(fab.ep, &reply, sizeof(reply), NULL, from, TAG_REPLY, &reply));
+		wait_for(&reply);
 	}
 }
 
 /** Returns 0 and the reply's text, or an error (positive). */
-static int ask_once(fi_addr_t to, struct note *answer)
+static int ask_once(fi_addr_t to, struct note *reply)
 {
 	struct note ask = { .from = fab.addr };
 	int err, recv_err = 0;
 
-	FAB_CHECK(fi_trecv(fab.ep, answer, sizeof(*answer), NULL, to, TAG_ANSWER, 0, answer));
+	FAB_CHECK(fi_trecv(fab.ep, reply, sizeof(*reply), NULL, to, TAG_REPLY, 0, reply));
 	FAB_CHECK(fi_tsend(fab.ep, &ask, sizeof(ask), NULL, to, TAG_ASK, &ask));
-	err = wait_for_both(&ask, answer, &recv_err);
+	err = wait_for_both(&ask, reply, &recv_err);
 	return err ? err : recv_err;
 }
 
@@ -115,7 +114,7 @@ static int ask(const char *ip, int port, int count, const char *last_line)
 	struct sockaddr_in src = fab_addr(getenv("ASK_FROM") ? getenv("ASK_FROM") : ip, 0);
 	struct sockaddr_in dst = fab_addr(ip, port);
 	char line[96] = "", last[96] = "";
-	struct note answer = { 0 };
+	struct note reply = { 0 };
 	double begin;
 	fi_addr_t to;
 	int err = 0;
@@ -124,10 +123,10 @@ static int ask(const char *ip, int port, int count, const char *last_line)
 	to = fab_insert(&fab, &dst);
 	for (int i = 0; i < count && strcmp(last, last_line); i++) {
 		begin = fab_seconds();
-		err = ask_once(to, &answer);
-		answer.text[sizeof(answer.text) - 1] = 0;
-		snprintf(line, sizeof(line), "%s %s", err ? "failed" : "answered",
-			 err ? fi_strerror(err) : answer.text);
+		err = ask_once(to, &reply);
+		reply.text[sizeof(reply.text) - 1] = 0;
+		snprintf(line, sizeof(line), "%s %s", err ? "failed" : "got",
+			 err ? fi_strerror(err) : reply.text);
 		if (strcmp(line, last)) {
 			printf("%s in %.0f ms\n", line, (fab_seconds() - begin) * 1e3);
 			fflush(stdout);

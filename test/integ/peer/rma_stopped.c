@@ -32,7 +32,7 @@
 #define KEY(i)         (70 + (i))
 #define REVOKE_TIMEOUT "100" /* FI_COPYRPC_REVOKE_TIMEOUT, milliseconds */
 
-enum order { CLOSE, LEAVE }; /* what the initiator orders the target to do, with a region */
+enum order { CLOSE, LEAVE }; /* of the initiator to the target, about a region */
 
 struct order_msg {
 	enum order order;
@@ -140,7 +140,7 @@ static void target(void)
 /* ---- initiator ---- */
 
 static fi_addr_t peer;
-static uint8_t *shadow; /* what the first region must contain */
+static uint8_t *shadow; /* contents that the first region must have */
 static uint8_t local[WINDOW][LEN / WINDOW];
 static struct fid_mr *local_mr;
 static struct rng rng;

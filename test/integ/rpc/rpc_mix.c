@@ -144,7 +144,7 @@ static void check_request(const struct fi_copyrpc_request *req, struct head *hea
 	FAB_TRUE(is_filled(data + sizeof(*head), req->len - sizeof(*head), head->seed));
 }
 
-static void answer(uint32_t i)
+static void respond(uint32_t i)
 {
 	struct fi_copyrpc_request req = held[i];
 	struct iovec iov[2];
@@ -187,7 +187,7 @@ static bool serve(bool last)
 		held_cnt += (uint32_t)ret;
 	/* Some requests wait until others have come: replies are in no order. */
 	while (held_cnt && (last || held_cnt > HELD_MAX / 2 || ret <= 0 || rng_below(&rng, 3))) {
-		answer(rng_below(&rng, held_cnt));
+		respond(rng_below(&rng, held_cnt));
 		if (!last && ret <= 0)
 			break;
 	}
@@ -273,7 +273,7 @@ static void release_kept(uint32_t keep)
 	}
 }
 
-static void take_answer(struct call *call, const struct fi_cq_tagged_entry *entry)
+static void take_response(struct call *call, const struct fi_cq_tagged_entry *entry)
 {
 	FAB_TRUE(entry->len == call->head.want);
 	FAB_TRUE(!(entry->flags & FI_COPYRPC_RETAIN) == !call->expose);
@@ -315,7 +315,7 @@ static void finish(struct call *call, const struct fi_cq_tagged_entry *entry, in
 			fab_fail(__FILE__, __LINE__, "a call ended", fi_strerror(err));
 		shared->slots[self].errors++;
 	} else {
-		take_answer(call, entry);
+		take_response(call, entry);
 	}
 	call->next = free_calls;
 	free_calls = call;
