@@ -15,7 +15,10 @@
 #include "ring/ring_len.h"
 #include "util/bits.h"
 #include "util/log.h"
+#include "util/iface.h"
+#include "util/name.h"
 #include "util/param.h"
+#include "util/port.h"
 
 #define TOPIC             "plan"
 #define INFO_PLAN_SESSION 4096u /* a session and its connection: datagram-protocol.md, section 9 */
@@ -40,6 +43,7 @@ const struct info_plan_row info_plan_rows[] = {
 	ROW(files, "open files of a rank", ""),
 	ROW(qps, "queue pairs of a rank", ""),
 	ROW(node_qps, "queue pairs of a node", ""),
+	ROW(sockets, "UDP sockets of a rank", ""),
 	ROW(ports, "UDP ports of a node", ""),
 	ROW(mem_needed, "FI_COPYRPC_MEM at which every peer has a ring", "B"),
 	ROW(unserved, "peers of a rank without a ring", ""),
@@ -105,6 +109,20 @@ static uint64_t info_plan_qps(uint64_t nic_peers, const struct info_plan_setting
 	return settings->rc_max + settings->dci_count + 1;
 }
 
+/*
+ * Counts sockets: each address of a name has one for handshakes, all at one port, and if the path
+ * udp is used one for packets, at a port of its own.
+ */
+static void info_plan_sockets(struct info_plan *plan, const struct info_plan_settings *settings,
+			      bool uses_udp)
+{
+	uint64_t addrs = settings->addrs ? settings->addrs : 1;
+
+	plan->sockets = uses_udp ? 2 * addrs : addrs;
+	plan->ports = plan->per_node * (uses_udp ? 1 + addrs : 1);
+	plan->files += (addrs - 1) * (uses_udp ? 1 + INFO_PLAN_FILES_UDP : 1);
+}
+
 void info_plan_make(uint64_t ranks, uint64_t per_node, const struct info_plan_settings *settings,
 		    struct info_plan *plan)
 {
@@ -130,7 +148,7 @@ void info_plan_make(uint64_t ranks, uint64_t per_node, const struct info_plan_se
 		INFO_PLAN_FILES_BASE + INFO_PLAN_FILES_MPI + INFO_PLAN_FILES_PEER * ring_peers;
 	plan->qps = info_plan_qps(nic_peers, settings);
 	plan->node_qps = per_node * plan->qps;
-	plan->ports = per_node * (udp_peers ? 2 : 1);
+	info_plan_sockets(plan, settings, udp_peers);
 }
 
 uint64_t info_plan_peers_for_files(uint64_t files)
@@ -138,6 +156,25 @@ uint64_t info_plan_peers_for_files(uint64_t files)
 	uint64_t base = INFO_PLAN_FILES_BASE + INFO_PLAN_FILES_MPI;
 
 	return files > base ? (files - base) / INFO_PLAN_FILES_PEER : 0;
+}
+
+/* Returns the number of addresses that the name of an endpoint of this shell has. */
+static uint64_t info_plan_addrs(const char *filter)
+{
+	struct in_addr others[UTIL_NAME_OTHERS];
+	struct util_iface first;
+
+	if (!util_iface_list(util_iface_family(filter), filter, &first, 1))
+		return 1;
+	util_iface_add_others(&first.addr.sa, filter);
+	return 1 + util_name_others(&first.addr.sa, others);
+}
+
+static uint64_t info_plan_port_cnt(const char *range)
+{
+	uint16_t first, last;
+
+	return range && util_port_parse(range, &first, &last) ? last - first + 1u : 0;
 }
 
 void info_plan_read(struct info_plan_settings *settings, bool nic, bool dc)
@@ -153,6 +190,8 @@ void info_plan_read(struct info_plan_settings *settings, bool nic, bool dc)
 		.rc_max = (uint64_t)util_params.rc_max,
 		.dci_count = (uint64_t)util_params.dci_count,
 		.shm = strstr(util_params.paths, "shm") != NULL,
+		.addrs = info_plan_addrs(util_params.iface),
+		.port_cnt = info_plan_port_cnt(util_params.ports),
 	};
 }
 
@@ -206,12 +245,27 @@ static void info_plan_judge_memory(const struct info_plan *plan, struct info_rep
 		  "lower FI_COPYRPC_MEM, or export FI_COPYRPC_ENDPOINT=ud (sessions of 4 KiB)");
 }
 
+static void info_plan_judge_ports(const struct info_plan *plan,
+				  const struct info_plan_settings *settings,
+				  struct info_report *report)
+{
+	if (!settings->port_cnt || settings->port_cnt >= plan->ports)
+		return;
+	info_add(report, INFO_BROKEN, TOPIC, "plan-ports",
+		 "the ranks of a node need %" PRIu64
+		 " UDP ports, and FI_COPYRPC_PORTS has %" PRIu64,
+		 plan->ports, settings->port_cnt);
+	info_mend(report, "export FI_COPYRPC_PORTS=FIRST-LAST, a range of %" PRIu64 " at least",
+		  plan->ports);
+}
+
 void info_plan_judge(const struct info_plan *plan, const struct info_plan_settings *settings,
 		     struct info_report *report)
 {
 	info_plan_judge_files(plan, report);
 	info_plan_judge_rings(plan, settings, report);
 	info_plan_judge_memory(plan, report);
+	info_plan_judge_ports(plan, settings, report);
 	if (info_report_verdict(report) < INFO_SLOW)
 		info_add(report, INFO_GOOD, TOPIC, "plan",
 			 "the limits of this shell are enough for this job");

@@ -21,6 +21,7 @@ struct info_report;
 #define INFO_PLAN_FILES_BASE 32u
 #define INFO_PLAN_FILES_MPI  64u /* files of a rank that belong to Open MPI and its tools */
 #define INFO_PLAN_FILES_PEER 2u  /* the peer's bell, and the stream of the handshake */
+#define INFO_PLAN_FILES_UDP  2u  /* a socket of the path udp, and the set that waits for it */
 
 struct info_plan {
 	uint64_t ranks, per_node, nodes;
@@ -32,6 +33,7 @@ struct info_plan {
 	uint64_t node_mem;                  /* rings and sessions of all ranks of a node */
 	uint64_t files;                     /* of one rank, Open MPI's among them */
 	uint64_t qps, node_qps;             /* queue pairs of one rank and of a node */
+	uint64_t sockets;                   /* UDP sockets of one rank, at all of its addresses */
 	uint64_t ports;                     /* UDP ports of a node */
 	uint64_t mem_needed;                /* FI_COPYRPC_MEM at which every peer gets a ring */
 	uint64_t unserved;                  /* peers of a rank that get no ring */
@@ -53,7 +55,9 @@ struct info_plan_settings {
 	bool nic;                                /* peers on other hosts are reached by RDMA */
 	bool dc;                                 /* and by DC beyond rc_max of them */
 	uint64_t rc_max, dci_count;
-	bool shm; /* peers of this host are reached by memory */
+	bool shm;          /* peers of this host are reached by memory */
+	uint64_t addrs;    /* addresses in the name of an endpoint; 0: one */
+	uint64_t port_cnt; /* FI_COPYRPC_PORTS; 0: any */
 };
 
 /** Computes the plan of `ranks` ranks, `per_node` on each node. Pure. */

@@ -43,6 +43,8 @@ static void memory_memfd(struct info_report *report)
 
 /* ---- copies by the kernel ---- */
 
+#define COPY_UNTRIED 255 /* no process could be started; above every errno */
+
 static uint64_t memory_nonce;
 
 /* Reads the nonce of the sibling `pid`. Returns 0 or errno. */
@@ -57,7 +59,7 @@ static int memory_read(pid_t pid)
 	return got == memory_nonce ? 0 : EIO;
 }
 
-/* Starts two siblings, one of which reads the other. Returns 0 or errno. */
+/* Starts two siblings, one of which reads the other. Returns 0, errno, or COPY_UNTRIED. */
 static int memory_copy_child(void *arg, int out)
 {
 	int status = 0;
@@ -80,7 +82,9 @@ static int memory_copy_child(void *arg, int out)
 		kill(target, SIGKILL);
 		waitpid(target, NULL, 0);
 	}
-	return reader > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+	if (reader < 0)
+		return COPY_UNTRIED;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
 }
 
 static void memory_copy_refused(struct info *info, int err)
@@ -106,7 +110,8 @@ static void memory_copy(struct info *info)
 {
 	struct info_child child;
 
-	if (info_child_run(memory_copy_child, NULL, INFO_CHILD_SECONDS, &child) || !child.ended)
+	if (info_child_run(memory_copy_child, NULL, INFO_CHILD_SECONDS, &child) || !child.ended ||
+	    child.status == COPY_UNTRIED)
 		info_add(&info->report, INFO_NOTE, TOPIC, "copy-untried",
 			 "process_vm_readv could not be tried: no process can be started");
 	else if (child.status)

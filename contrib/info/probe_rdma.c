@@ -6,6 +6,7 @@
  * the one that fi_getinfo reported (probe_offer.c). libibverbs is asked in a child, because drivers
  * of devices are loaded for it.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <inttypes.h>
@@ -130,7 +131,28 @@ static int rdma_child(void *arg, int out)
 	return 0;
 }
 
+/* Returns the names of the devices that the kernel lists. */
+static char *rdma_kernel_names(void)
+{
+	DIR *dir = opendir("/sys/class/infiniband");
+	char *names = info_print("%s", ""), *more;
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		more = info_print("%s%s%s", names, *names ? ", " : "", entry->d_name);
+		free(names);
+		names = more;
+	}
+	if (dir)
+		closedir(dir);
+	return names;
+}
+
 /* ---- judgement ---- */
+
+#define RDMA_MEND_FILE "modprobe ib_uverbs (as root; docker run --device /dev/infiniband)"
 
 static void rdma_judge_closed(struct info_report *report, const struct rdma_port *port)
 {
@@ -144,10 +166,10 @@ static void rdma_judge_closed(struct info_report *report, const struct rdma_port
 			"usermod -a -G rdma $USER, or chmod 666 /dev/infiniband/uverbs* (as root)");
 	} else {
 		info_add(report, INFO_SLOW, TOPIC, "rdma-closed",
-			 "%s cannot be opened: peers on other hosts are reached over UDP",
+			 "%s cannot be opened, though the rights of its file permit it (a device "
+			 "cgroup?): peers on other hosts are reached over UDP",
 			 port->name);
-		info_mend(report,
-			  "modprobe ib_uverbs (as root; docker run --device /dev/infiniband)");
+		info_mend(report, RDMA_MEND_FILE);
 	}
 }
 
@@ -238,14 +260,36 @@ static void rdma_judge(struct info *info, const struct rdma_port *port)
 	}
 }
 
+/* libibverbs leaves devices out whose files in /dev/infiniband are missing. */
+static void rdma_judge_none(struct info_report *report)
+{
+	char *names = rdma_kernel_names();
+
+	if (*names) {
+		info_add(
+			report, INFO_SLOW, TOPIC, "rdma-no-file",
+			"the kernel has RDMA devices (%s), but libibverbs finds none: their files "
+			"in /dev/infiniband are missing; peers on other hosts are reached over UDP",
+			names);
+		info_mend(report, RDMA_MEND_FILE);
+	} else {
+		info_add(report, INFO_NOTE, TOPIC, "rdma-none",
+			 "libibverbs finds no RDMA device: peers on other hosts are reached over "
+			 "UDP");
+	}
+	free(names);
+}
+
 void info_probe_rdma(struct info *info)
 {
 	struct rdma_port ports[PORTS_MAX];
 	struct info_child child;
+	bool failed;
 	size_t cnt;
 
-	if (info_child_run(rdma_child, NULL, INFO_CHILD_SECONDS, &child) || !child.ended ||
-	    child.status) {
+	failed = info_child_run(rdma_child, NULL, INFO_CHILD_SECONDS, &child) || !child.ended ||
+		 child.status;
+	if (failed) {
 		info_add(&info->report, INFO_SLOW, TOPIC, "rdma-crash",
 			 "libibverbs fails while it lists the RDMA devices");
 		info_mend(&info->report, "ibv_devinfo");
@@ -256,9 +300,7 @@ void info_probe_rdma(struct info *info)
 		memcpy(ports, child.out, cnt * sizeof(ports[0]));
 	for (size_t i = 0; i < cnt; i++)
 		rdma_judge(info, &ports[i]);
-	if (!cnt && !child.status)
-		info_add(&info->report, INFO_NOTE, TOPIC, "rdma-none",
-			 "libibverbs finds no RDMA device: peers on other hosts are reached over "
-			 "UDP");
+	if (!cnt && !failed)
+		rdma_judge_none(&info->report);
 	info_child_fini(&child);
 }

@@ -3,11 +3,11 @@
  * Measures what a rank takes: descriptors and rings of a process that is connected to PEERS others
  * of its host. Run by info-plan.
  *
- * usage: plan_measured PEERS
+ * usage: plan_measured PEERS [any]
  *
- * Prints "base N peers N rings N": descriptors before the first peer, with standard ones; those
+ * Prints "base N peers N rings N sockets N": descriptors before the first peer, with standard ones; those
  * that all peers add; bytes of ring segments mapped, which are those of this process and of its
- * peers. The peers share a domain and a queue in another process, so that their end has the same
+ * peers; UDP sockets. Endpoints are at loopback, or with `any` at all addresses. The peers share a domain and a queue in another process, so that their end has the same
  * budget and its rings have the same sizes.
  */
 #include <dirent.h>
@@ -23,6 +23,7 @@ static struct fab fab;
 static struct fid_ep *eps[PEERS_MAX];
 static struct sockaddr_in names[PEERS_MAX];
 static char byte;
+static bool at_any;
 
 static unsigned count_files(void)
 {
@@ -34,6 +35,21 @@ static unsigned count_files(void)
 		cnt++;
 	closedir(dir);
 	return cnt - 3; /* ".", "..", and the directory */
+}
+
+static unsigned count_udp_sockets(void)
+{
+	unsigned cnt = 0;
+
+	for (int fd = 0; fd < 4096; fd++) {
+		int type = 0, family = 0;
+		socklen_t len = sizeof(type);
+
+		if (!getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) &&
+		    !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &len))
+			cnt += type == SOCK_DGRAM && family == AF_INET;
+	}
+	return cnt;
 }
 
 static unsigned long count_rings(void)
@@ -65,11 +81,11 @@ static void complete(unsigned cnt)
 	}
 }
 
-static void open_at_loopback(void)
+static void open_first(void)
 {
 	struct sockaddr_in src = { .sin_family = AF_INET };
 
-	src.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	src.sin_addr.s_addr = htonl(at_any ? INADDR_ANY : INADDR_LOOPBACK);
 	fab_open(&fab, &src, FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
 }
 
@@ -78,7 +94,7 @@ static void be_peers(unsigned cnt, int out, int in)
 {
 	size_t len = sizeof(names[0]);
 
-	open_at_loopback();
+	open_first();
 	eps[0] = fab.ep;
 	for (unsigned i = 1; i < cnt; i++) {
 		FAB_CHECK(fi_endpoint(fab.domain, fab.info, &eps[i], NULL));
@@ -110,11 +126,12 @@ static void read_names(unsigned cnt, int in)
 
 int main(int argc, char **argv)
 {
-	unsigned cnt = argc == 2 ? (unsigned)atoi(argv[1]) : 0, base;
+	unsigned cnt = argc >= 2 ? (unsigned)atoi(argv[1]) : 0, base;
 	int there[2], back[2], status;
 	fi_addr_t at;
 
 	FAB_TRUE(cnt && cnt <= PEERS_MAX);
+	at_any = argc == 3 && !strcmp(argv[2], "any");
 	FAB_TRUE(!pipe(there) && !pipe(back));
 	if (!fork()) {
 		close(there[0]);
@@ -124,14 +141,15 @@ int main(int argc, char **argv)
 	close(there[1]);
 	close(back[0]);
 	read_names(cnt, there[0]);
-	open_at_loopback();
+	open_first();
 	base = count_files();
 	for (unsigned i = 0; i < cnt; i++) {
 		FAB_TRUE(fi_av_insert(fab.av, &names[i], 1, &at, 0, NULL) == 1);
 		FAB_CHECK(fi_tsend(fab.ep, &byte, 1, NULL, at, 1, NULL));
 		complete(1);
 	}
-	printf("base %u peers %u rings %lu\n", base, count_files() - base, count_rings());
+	printf("base %u peers %u rings %lu sockets %u\n", base, count_files() - base, count_rings(),
+	       count_udp_sockets());
 	fflush(stdout);
 	close(back[1]);
 	wait(&status);

@@ -23,6 +23,8 @@ static const struct {
 	const char *name;
 	uint32_t number;
 } calls[] = {
+	{ "clone", SYS_clone },
+	{ "clone3", SYS_clone3 },
 	{ "memfd_create", SYS_memfd_create },
 	{ "process_vm_readv", SYS_process_vm_readv },
 	{ "process_vm_writev", SYS_process_vm_writev },

@@ -101,6 +101,8 @@ bool nic_fault_link_down(void);
 bool nic_fault_dead(void);
 /* Returns true if opening the device's file must fail. */
 bool nic_fault_denied(void);
+/* Returns true if the rights of the file say so. */
+bool nic_fault_forbidden(void);
 /* Returns true if the device reports doorbell registers without BlueFlame. */
 bool nic_fault_without_bf(void);
 uint64_t nic_fault_due(uint64_t now_ns);

@@ -105,7 +105,7 @@ static int open_locked(int flags)
 	int err = attach();
 
 	if (!err && nic_fault_denied())
-		err = -EACCES;
+		err = nic_fault_forbidden() ? -EACCES : -EPERM;
 	if (err)
 		return err;
 	for (uint32_t index = 0; index < MDL_CTX_MAX; index++) {
@@ -129,9 +129,9 @@ int krn_ctx_attach(void)
 	return err;
 }
 
-bool krn_ctx_is_denied(void)
+bool krn_ctx_is_forbidden(void)
 {
-	return krn_ctx_attach() == 0 && nic_fault_denied();
+	return krn_ctx_attach() == 0 && nic_fault_forbidden();
 }
 
 int krn_ctx_open(int flags)

@@ -30,8 +30,8 @@ struct krn_ctx {
 int krn_ctx_attach(void);
 /* Opens a context. Returns its descriptor, or -1 with errno. */
 int krn_ctx_open(int flags);
-/* Returns true if a fault plan denies access to the device. */
-bool krn_ctx_is_denied(void);
+/* Returns true if a fault plan has the rights of the device's file forbid to open it. */
+bool krn_ctx_is_forbidden(void);
 /* Destroys all objects of a context that the program closed. */
 void krn_ctx_close(uint32_t index);
 /* Returns a context of this process, or null. */

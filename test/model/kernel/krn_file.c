@@ -217,7 +217,7 @@ EXPORT int access(const char *path, int mode)
 {
 	char buf[PATH_MAX];
 
-	if (krn_path_device(path) == KRN_DEV_IS_UVERBS && mode != F_OK && krn_ctx_is_denied()) {
+	if (krn_path_device(path) == KRN_DEV_IS_UVERBS && mode != F_OK && krn_ctx_is_forbidden()) {
 		errno = EACCES;
 		return -1;
 	}

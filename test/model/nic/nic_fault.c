@@ -12,7 +12,8 @@
  *	breakqp=N	only the QP whose number is N does
  *	down=A-B	from A to B milliseconds after the process attached, its link is down
  *	fatal=A		A milliseconds after that the device fails: it does nothing any more
- *	deny=1		the device's file may not be opened
+ *	deny=1		the device's file may not be opened: its rights forbid it
+ *	deny=2		the same, though its rights permit it, as with a device cgroup
  *	nobf=1		the device has no BlueFlame: its doorbell registers take no WQEs
  *	die=N		the process kills itself at the N-th WQE that it executes
  *	seed=N		another seed than the fabric's
@@ -185,6 +186,12 @@ bool nic_fault_denied(void)
 {
 	nic_fault_ready();
 	return nic_plan.deny;
+}
+
+bool nic_fault_forbidden(void)
+{
+	nic_fault_ready();
+	return nic_plan.deny == 1;
 }
 
 bool nic_fault_without_bf(void)

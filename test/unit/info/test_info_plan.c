@@ -63,6 +63,42 @@ Test(info_plan, peers_beyond_rc_max_share_queue_pairs_if_there_is_dc)
 	cr_expect_eq(plan.qps, 90);
 }
 
+Test(info_plan, each_address_has_a_socket_and_over_udp_two)
+{
+	struct info_plan_settings three = plain;
+	struct info_plan one, plan;
+
+	three.addrs = 3;
+	info_plan_make(64, 64, &plain, &one);
+	info_plan_make(64, 64, &three, &plan);
+	cr_expect_eq(one.sockets, 1);
+	cr_expect_eq(plan.sockets, 3);
+	cr_expect_eq(plan.ports, 64, "all at one port");
+	cr_expect_eq(plan.files, one.files + 2);
+	info_plan_make(64, 32, &plain, &one);
+	info_plan_make(64, 32, &three, &plan);
+	cr_expect_eq(one.sockets, 2);
+	cr_expect_eq(plan.sockets, 6);
+	cr_expect_eq(plan.ports, 32 * 4);
+	cr_expect_eq(plan.files, one.files + 2 * 3);
+}
+
+Test(info_plan, a_range_of_ports_is_compared_with_the_need)
+{
+	struct info_plan_settings few = plain;
+	struct info_report report = { 0 };
+	struct info_plan plan;
+
+	few.port_cnt = 20;
+	info_plan_make(20, 10, &few, &plan);
+	info_plan_judge(&plan, &few, &report);
+	cr_expect_null(info_report_find(&report, "plan-ports"));
+	few.port_cnt = 19;
+	info_plan_judge(&plan, &few, &report);
+	info_expect(&report, INFO_BROKEN, "plan-ports", "FI_COPYRPC_PORTS");
+	info_report_fini(&report);
+}
+
 Test(info_plan, rings_shrink_and_then_run_out)
 {
 	struct info_plan_settings little = { .mem = MIB, .shm = true };
