@@ -99,6 +99,12 @@ static double top_seconds(const char *text)
 	return *end || end == text || !(seconds >= 0.1 && seconds <= 3600) ? 0 : seconds;
 }
 
+static const char usage_text[] =
+	"usage: copyrpc_top [--interval SECONDS | --waits | --events PID|FILE |\n"
+	"                    (--once | --json | --prometheus) [--of PID|FILE]]\n"
+	"       copyrpc_top --version | --help\n"
+	"SECONDS: 0.1 to 3600\n";
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -109,6 +115,8 @@ int main(int argc, char **argv)
 		{ "waits", no_argument, NULL, 'w' },
 		{ "events", required_argument, NULL, 'e' },
 		{ "of", required_argument, NULL, 'f' },
+		{ "version", no_argument, NULL, 'V' },
+		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	void (*print)(const struct top_pages *pages) = NULL;
@@ -117,7 +125,7 @@ int main(int argc, char **argv)
 	bool good = true;
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		switch (opt) {
 		case 'i': good = good && (seconds = top_seconds(optarg)) > 0; break;
 		case 'o': print = top_print_once; break;
@@ -129,14 +137,13 @@ int main(int argc, char **argv)
 			name = optarg;
 			break;
 		case 'f': name = optarg; break;
+		case 'V': puts("copyrpc_top " PACKAGE_VERSION); return 0;
+		case 'h': fputs(usage_text, stdout); return 0;
 		default: good = false;
 		}
 	}
 	if (!good || optind != argc || (name && print == top_print_waits)) {
-		fprintf(stderr,
-			"usage: copyrpc_top [--interval SECONDS | --waits | --events PID|FILE |\n"
-			"                    (--once | --json | --prometheus) [--of PID|FILE]]\n"
-			"SECONDS: 0.1 to 3600\n");
+		fputs(usage_text, stderr);
 		return 2;
 	}
 	if (name && !print)
