@@ -99,6 +99,8 @@ uint64_t nic_service(uint64_t now_ns);
  */
 bool nic_fault_link_down(void);
 bool nic_fault_dead(void);
+/* Returns true if the device of this process has failed since it was opened at that time. */
+bool nic_fault_has_failed(uint64_t opened_ns);
 /* Returns true if opening the device's file must fail. */
 bool nic_fault_denied(void);
 /* Returns true if the rights of the file say so. */

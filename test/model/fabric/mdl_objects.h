@@ -78,8 +78,13 @@ struct mdl_proc {
 	uint64_t checked_ns; /* time of the last check that the process lives */
 	uint32_t node;       /* index of the process's node */
 	uint32_t generation;
-	uint32_t service; /* futex of the process's service thread; counts wake-ups */
-	uint32_t pad_;
+	uint32_t service;   /* futex of the process's service thread; counts wake-ups */
+	uint32_t port_down; /* 1: an injected fault has taken its port down */
+	/*
+	 * Time of its device's last injected failure, 0: none. What a context has that was opened
+	 * before does nothing any more.
+	 */
+	uint64_t fatal_ns;
 	char name[16];
 	struct mdl_count count;
 };
@@ -270,6 +275,7 @@ struct mdl_qp {
 	uint64_t user_dbrec;         /* doorbell record in the owner */
 	uint32_t create_flags;
 	uint32_t max_inline, max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
+	uint64_t opened_ns;  /* time at which its context was opened */
 	uint64_t dc_key;     /* DCT: access key that its initiators present */
 	uint8_t has_streams; /* DCI: created with streams */
 	uint8_t log_streams; /* log2 of the channels that work side by side */
@@ -364,7 +370,7 @@ struct mdl_cm_event {
 };
 
 #define MDL_SEGMENT_MAGIC   0x6d646c3563617368ull
-#define MDL_SEGMENT_VERSION 7
+#define MDL_SEGMENT_VERSION 8
 
 /* Head of the segment; the tables follow, then the arena of pages. */
 struct mdl_segment {

@@ -93,6 +93,7 @@ static int context_fill(uint32_t index, int flags)
 		__atomic_store_n(&ctx->bfreg_users[n], 0, __ATOMIC_RELAXED);
 	pthread_mutex_init(&ctx->lock, NULL);
 	ctx->async_fd = -1;
+	ctx->opened_ns = mdl_now_ns();
 	ctx->fd = fd;
 	/* the context is visible from here on */
 	__atomic_store_n(&ctx->pages, pages, __ATOMIC_RELEASE);
@@ -106,6 +107,8 @@ static int open_locked(int flags)
 
 	if (!err && nic_fault_denied())
 		err = nic_fault_forbidden() ? -EACCES : -EPERM;
+	if (!err && nic_fault_dead())
+		err = -ENODEV;
 	if (err)
 		return err;
 	for (uint32_t index = 0; index < MDL_CTX_MAX; index++) {

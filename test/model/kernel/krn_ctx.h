@@ -23,6 +23,7 @@ struct krn_ctx {
 	uint32_t mapped;               /* UAR pages found mapped by the program */
 	uint32_t place[MDL_UAR_PAGES]; /* offset in the file: each map command has its own */
 	uint32_t bfreg_users[KRN_BFREGS];
+	uint64_t opened_ns;
 	pthread_mutex_t lock; /* serialises the commands of one context */
 };
 

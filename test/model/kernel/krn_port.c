@@ -14,14 +14,22 @@
 /* Values of enum ibv_event_type. */
 enum { KRN_DEVICE_FATAL = 8, KRN_PORT_ACTIVE = 9, KRN_PORT_ERR = 10, KRN_PORT = 1 };
 
-static void port_tell(uint32_t type)
+/* Tells the contexts that were opened before `ns`, and whose device has not failed. */
+static void port_tell(uint32_t type, uint64_t ns)
 {
 	for (uint32_t index = 0; index < MDL_CTX_MAX; index++) {
 		struct krn_ctx *ctx = krn_ctx_get(index);
 
-		if (ctx && ctx->async_chan)
+		if (ctx && ctx->async_chan && ctx->opened_ns < ns &&
+		    !nic_fault_has_failed(ctx->opened_ns))
 			krn_chan_push(ctx->async_chan, KRN_PORT, type, 0);
 	}
+}
+
+static void port_fail(uint64_t now)
+{
+	port_tell(KRN_DEVICE_FATAL, now);
+	__atomic_store_n(&mdl_self.proc->fatal_ns, now, __ATOMIC_RELEASE);
 }
 
 uint64_t krn_port_service(uint64_t now)
@@ -30,9 +38,11 @@ uint64_t krn_port_service(uint64_t now)
 	bool down = nic_fault_link_down(), dead = nic_fault_dead();
 
 	if (dead && !was_dead)
-		port_tell(KRN_DEVICE_FATAL);
-	if (down != was_down)
-		port_tell(down ? KRN_PORT_ERR : KRN_PORT_ACTIVE);
+		port_fail(now);
+	if (down != was_down) {
+		__atomic_store_n(&mdl_self.proc->port_down, down, __ATOMIC_RELEASE);
+		port_tell(down ? KRN_PORT_ERR : KRN_PORT_ACTIVE, now);
+	}
 	was_down = down;
 	was_dead = dead;
 	return nic_fault_due(now);

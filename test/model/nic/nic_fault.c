@@ -11,7 +11,11 @@
  *	break=N		every QP breaks at its N-th WQE (local QP operation error)
  *	breakqp=N	only the QP whose number is N does
  *	down=A-B	from A to B milliseconds after the process attached, its link is down
- *	fatal=A		A milliseconds after that the device fails: it does nothing any more
+ *	fatal=A-B	from A milliseconds after that the device has failed: nothing that was made
+ *			before does anything any more, and it cannot be opened; from B on it can,
+ *			anew. Without B it stays so
+ *	every=P		down and fatal again and again, P milliseconds after the last time
+ *	times=N		with every: N times in all
  *	deny=1		the device's file may not be opened: its rights forbid it
  *	deny=2		the same, though its rights permit it, as with a device cgroup
  *	nobf=1		the device has no BlueFlame: its doorbell registers take no WQEs
@@ -37,7 +41,7 @@ static struct {
 	uint64_t start_ns;
 	uint64_t wqes;
 	uint64_t drop, dup, late, corrupt, rnr, break_at, break_qp, down_from, down_to, die_at;
-	uint64_t fatal_at, deny, nobf;
+	uint64_t fatal_from, fatal_to, every, times, deny, nobf;
 } nic_plan;
 
 static uint64_t nic_fault_number(const char **at)
@@ -64,19 +68,19 @@ static uint64_t nic_fault_value(const char *plan, const char *name)
 	return 0;
 }
 
-static void nic_fault_window(const char *plan)
+/* Parses NAME=A-B, or NAME=A, which has no end. */
+static void nic_fault_window(const char *plan, const char *name, uint64_t *from, uint64_t *to)
 {
-	const char *down = strstr(plan, "down=");
+	const char *at = strstr(plan, name);
 
-	if (!down)
+	if (!at)
 		return;
-	down += strlen("down=");
-	nic_plan.down_from = nic_fault_number(&down) * 1000000;
-	if (*down == '-') {
-		down++;
-		nic_plan.down_to = nic_fault_number(&down) * 1000000;
-	} else {
-		nic_plan.down_to = UINT64_MAX;
+	at += strlen(name);
+	*from = nic_fault_number(&at) * 1000000;
+	*to = UINT64_MAX;
+	if (*at == '-') {
+		at++;
+		*to = nic_fault_number(&at) * 1000000;
 	}
 }
 
@@ -93,10 +97,12 @@ static void nic_fault_parse(void)
 	nic_plan.break_at = nic_fault_value(plan, "break");
 	nic_plan.break_qp = nic_fault_value(plan, "breakqp");
 	nic_plan.die_at = nic_fault_value(plan, "die");
-	nic_plan.fatal_at = nic_fault_value(plan, "fatal") * 1000000;
+	nic_plan.every = nic_fault_value(plan, "every") * 1000000;
+	nic_plan.times = nic_fault_value(plan, "times");
 	nic_plan.deny = nic_fault_value(plan, "deny");
 	nic_plan.nobf = nic_fault_value(plan, "nobf");
-	nic_fault_window(plan);
+	nic_fault_window(plan, "down=", &nic_plan.down_from, &nic_plan.down_to);
+	nic_fault_window(plan, "fatal=", &nic_plan.fatal_from, &nic_plan.fatal_to);
 	nic_plan.start_ns = mdl_now_ns();
 	nic_plan.random =
 		(seed ? seed : mdl_self.seg->seed) * 0x9e3779b97f4a7c15ull + mdl_self.slot + 1;
@@ -168,18 +174,38 @@ static uint64_t nic_fault_since(void)
 	return mdl_now_ns() - nic_plan.start_ns;
 }
 
+/* Returns the time within the present turn of a window that began at `from` for the first time. */
+static uint64_t nic_fault_turn(uint64_t since, uint64_t from)
+{
+	uint64_t turn = nic_plan.every && since > from ? (since - from) / nic_plan.every : 0;
+
+	if (nic_plan.times && turn >= nic_plan.times)
+		turn = nic_plan.times - 1;
+	return since - turn * nic_plan.every;
+}
+
+static bool nic_fault_is_in(uint64_t from, uint64_t to)
+{
+	uint64_t since = nic_fault_turn(nic_fault_since(), from);
+
+	return to && since >= from && since < to;
+}
+
 bool nic_fault_link_down(void)
 {
-	uint64_t since = nic_fault_since();
-
-	return nic_plan.down_to && since >= nic_plan.down_from && since < nic_plan.down_to;
+	nic_fault_ready();
+	return nic_fault_is_in(nic_plan.down_from, nic_plan.down_to);
 }
 
 bool nic_fault_dead(void)
 {
-	uint64_t since = nic_fault_since();
+	nic_fault_ready();
+	return nic_fault_is_in(nic_plan.fatal_from, nic_plan.fatal_to);
+}
 
-	return nic_plan.fatal_at && since >= nic_plan.fatal_at;
+bool nic_fault_has_failed(uint64_t opened_ns)
+{
+	return __atomic_load_n(&mdl_self.proc->fatal_ns, __ATOMIC_ACQUIRE) > opened_ns;
 }
 
 bool nic_fault_denied(void)
@@ -200,16 +226,31 @@ bool nic_fault_without_bf(void)
 	return nic_plan.nobf;
 }
 
+/* Returns when a window begins or ends next, counted from the start of the plan. */
+static uint64_t nic_fault_next(uint64_t since, uint64_t from, uint64_t to)
+{
+	uint64_t turn = nic_fault_turn(since, from), begin = since - turn;
+
+	if (!to)
+		return UINT64_MAX;
+	if (turn < from)
+		return begin + from;
+	if (turn < to)
+		return to == UINT64_MAX ? to : begin + to;
+	if (!nic_plan.every || (nic_plan.times && begin / nic_plan.every + 1 >= nic_plan.times))
+		return UINT64_MAX;
+	return begin + nic_plan.every + from;
+}
+
 uint64_t nic_fault_due(uint64_t now)
 {
-	const uint64_t at[] = { nic_plan.down_from, nic_plan.down_to, nic_plan.fatal_at };
-	uint64_t since, due = UINT64_MAX;
+	uint64_t since, down, fatal;
 
 	nic_fault_ready();
 	/* The plan may have begun shortly after `now` was read. */
 	since = now > nic_plan.start_ns ? now - nic_plan.start_ns : 0;
-	for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++)
-		if (at[i] != UINT64_MAX && at[i] > since && nic_plan.start_ns + at[i] < due)
-			due = nic_plan.start_ns + at[i];
-	return due;
+	down = nic_fault_next(since, nic_plan.down_from, nic_plan.down_to);
+	fatal = nic_fault_next(since, nic_plan.fatal_from, nic_plan.fatal_to);
+	down = down < fatal ? down : fatal;
+	return down == UINT64_MAX ? down : nic_plan.start_ns + down;
 }

@@ -27,11 +27,19 @@ static bool nic_peer_receives(const struct mdl_qp *peer)
 	       state == MDL_QPS_SQE;
 }
 
+/* Returns true if an injected fault keeps packets from the peer. */
+static bool nic_peer_is_cut_off(const struct mdl_qp *peer)
+{
+	return __atomic_load_n(&mdl_self.seg->proc[peer->proc].port_down, __ATOMIC_ACQUIRE) ||
+	       nic_qp_has_failed(peer);
+}
+
 struct mdl_qp *nic_peer_lock_number(uint32_t qpn)
 {
 	struct mdl_qp *peer = mdl_qp_find(qpn);
 
-	if (!peer || mdl_proc_is_dead(peer->proc) || mdl_self.seg->node[peer->node].link_down)
+	if (!peer || mdl_proc_is_dead(peer->proc) || mdl_self.seg->node[peer->node].link_down ||
+	    nic_peer_is_cut_off(peer))
 		return NULL;
 	nic_qp_lock_rq(peer);
 	if (__atomic_load_n(&peer->number, __ATOMIC_ACQUIRE) == qpn && nic_peer_receives(peer))

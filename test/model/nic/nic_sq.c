@@ -285,7 +285,7 @@ static void nic_sq_pause(struct mdl_qp *qp)
 /* Executes one WQE after the other, as all queues but those with streams do. */
 static void nic_sq_run_in_order(struct mdl_qp *qp)
 {
-	while ((uint16_t)(qp->nic_sq_pi - qp->nic_sq_ci) && !nic_fault_dead() &&
+	while ((uint16_t)(qp->nic_sq_pi - qp->nic_sq_ci) && !nic_qp_has_failed(qp) &&
 	       !(__atomic_load_n(&qp->nic_stalled, __ATOMIC_ACQUIRE) & NIC_WAIT_SQ) &&
 	       nic_qp_state(qp) == MDL_QPS_RTS) {
 		nic_sq_one(qp);

@@ -170,6 +170,13 @@ static inline uint32_t nic_qp_state(const struct mdl_qp *qp)
 	return __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
 }
 
+/* Returns true if its device has failed since the context of the QP was opened. Any process. */
+static inline bool nic_qp_has_failed(const struct mdl_qp *qp)
+{
+	return __atomic_load_n(&mdl_self.seg->proc[qp->proc].fatal_ns, __ATOMIC_ACQUIRE) >
+	       qp->opened_ns;
+}
+
 static inline bool nic_is_ours(uint32_t slot)
 {
 	return slot == mdl_self.slot;

@@ -388,7 +388,7 @@ static void nic_stream_sleep(struct mdl_qp *qp, struct nic_streams *streams)
 
 static bool nic_stream_may_run(struct mdl_qp *qp)
 {
-	return nic_qp_state(qp) == MDL_QPS_RTS && !nic_fault_dead() &&
+	return nic_qp_state(qp) == MDL_QPS_RTS && !nic_qp_has_failed(qp) &&
 	       !(__atomic_load_n(&qp->nic_stalled, __ATOMIC_ACQUIRE) & NIC_WAIT_SQ);
 }
 

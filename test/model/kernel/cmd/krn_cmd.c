@@ -2,6 +2,7 @@
 /* Decodes a command and calls the function that executes it. */
 #include "model/kernel/cmd/krn_cmd.h"
 #include "model/kernel/krn_uar.h"
+#include "model/fabric/mdl_nic.h"
 #include "model/fabric/mdl_segment.h"
 
 #include <errno.h>
@@ -106,6 +107,24 @@ static int take_extended(struct krn_cmd *cmd, const struct command *command, con
 	return 0;
 }
 
+/*
+ * Returns true for commands that end objects: they work on a device that has failed, too.
+ * MODIFY_QP looks at the state itself.
+ */
+static bool is_end(uint32_t number)
+{
+	switch (number & IB_USER_VERBS_CMD_COMMAND_MASK) {
+	case IB_USER_VERBS_CMD_DEALLOC_PD:
+	case IB_USER_VERBS_CMD_DESTROY_AH:
+	case IB_USER_VERBS_CMD_DEREG_MR:
+	case IB_USER_VERBS_CMD_DESTROY_CQ:
+	case IB_USER_VERBS_CMD_DESTROY_SRQ:
+	case IB_USER_VERBS_CMD_DESTROY_QP:
+	case IB_USER_VERBS_CMD_MODIFY_QP: return true;
+	default: return false;
+	}
+}
+
 static int run_command(struct krn_cmd *cmd, const char *from, size_t size)
 {
 	const struct ib_uverbs_cmd_hdr *hdr = (const void *)from;
@@ -119,6 +138,8 @@ static int run_command(struct krn_cmd *cmd, const char *from, size_t size)
 	command = find_command(hdr->command);
 	if (!command)
 		return -EOPNOTSUPP;
+	if (nic_fault_has_failed(cmd->ctx->opened_ns) && !is_end(hdr->command))
+		return -EIO;
 	err = extended ? take_extended(cmd, command, from, size)
 		       : take_legacy(cmd, command, from, size);
 	if (err)

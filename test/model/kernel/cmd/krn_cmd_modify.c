@@ -222,6 +222,13 @@ static bool has_room_for_number(const struct krn_cmd *cmd, const struct mdl_qp *
 	       cmd->drv_resp_len >= least;
 }
 
+/* Returns true for a transition that a device that has failed executes. */
+static bool is_end(const struct ib_uverbs_modify_qp *req)
+{
+	return req->attr_mask & A_STATE &&
+	       (req->qp_state == MDL_QPS_RESET || req->qp_state == MDL_QPS_ERR);
+}
+
 int krn_cmd_modify_qp(struct krn_cmd *cmd)
 {
 	const struct ib_uverbs_modify_qp *req = cmd->core; /* first member of the extended struct */
@@ -233,6 +240,8 @@ int krn_cmd_modify_qp(struct krn_cmd *cmd)
 
 	if (!qp || !has_room_for_number(cmd, qp))
 		return -EINVAL;
+	if (nic_fault_has_failed(cmd->ctx->opened_ns) && !is_end(req))
+		return -EIO;
 	mdl_lock(&qp->sq_lock);
 	mdl_lock(&qp->rq_lock);
 	err = modify(qp, req, &to);

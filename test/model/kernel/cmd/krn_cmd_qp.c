@@ -194,6 +194,7 @@ static int fill_qp(struct krn_cmd *cmd, struct mdl_qp *qp, const struct create *
 	const struct mlx5_ib_create_qp *drv = &create->drv;
 
 	qp->node = mdl_self.proc->node;
+	qp->opened_ns = cmd->ctx->opened_ns;
 	qp->type = type_of(create);
 	qp->state = MDL_QPS_RESET;
 	qp->pd = core->pd_handle;

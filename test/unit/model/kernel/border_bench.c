@@ -92,6 +92,11 @@ bool nic_fault_dead(void)
 	return false;
 }
 
+bool nic_fault_has_failed(uint64_t opened_ns)
+{
+	return opened_ns < mdl_self.proc->fatal_ns;
+}
+
 bool nic_fault_denied(void)
 {
 	return false;

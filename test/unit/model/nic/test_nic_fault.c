@@ -133,3 +133,53 @@ Test(nic_fault, a_queue_pair_breaks_at_the_wqe_that_was_named)
 	cr_expect_eq(bench_op(bench_poll(cq_a)), NIC_CQE_REQ);
 	cr_expect_eq(bench_op(bench_poll(cq_a)), NIC_CQE_REQ_ERR);
 }
+
+static uint64_t ms(uint64_t n)
+{
+	return n * 1000000;
+}
+
+Test(nic_fault, windows_come_again_as_often_as_they_are_told)
+{
+	uint64_t start;
+
+	strcpy(mdl_self.config.faults, "down=1000-1500,every=4000,times=3");
+	start = nic_fault_due(0) - ms(1000);
+	cr_expect_eq(nic_fault_due(start + ms(1000)), start + ms(1500));
+	cr_expect_eq(nic_fault_due(start + ms(1500)), start + ms(5000));
+	cr_expect_eq(nic_fault_due(start + ms(4999)), start + ms(5000));
+	cr_expect_eq(nic_fault_due(start + ms(5000)), start + ms(5500));
+	cr_expect_eq(nic_fault_due(start + ms(9499)), start + ms(9500));
+	cr_expect_eq(nic_fault_due(start + ms(9500)), UINT64_MAX, "the third was the last");
+	cr_expect_not(nic_fault_dead());
+}
+
+Test(nic_fault, a_window_comes_once_unless_told_otherwise)
+{
+	uint64_t start;
+
+	strcpy(mdl_self.config.faults, "fatal=2000,down=1000-1500");
+	start = nic_fault_due(0) - ms(1000);
+	cr_expect_eq(nic_fault_due(start + ms(1200)), start + ms(1500));
+	cr_expect_eq(nic_fault_due(start + ms(1500)), start + ms(2000));
+	cr_expect_eq(nic_fault_due(start + ms(2000)), UINT64_MAX, "the device stays failed");
+	cr_expect_not(nic_fault_link_down());
+}
+
+Test(nic_fault, what_was_made_before_the_device_failed_does_nothing)
+{
+	a->type = b->type = MDL_QPT_UC;
+	bench_connect(a, b);
+	a->opened_ns = b->opened_ns = 10;
+	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_SEND, .flags = 8 });
+	cr_expect_not_null(bench_poll(cq_a));
+	mdl_self.proc->fatal_ns = 20;
+	cr_expect(nic_fault_has_failed(10));
+	cr_expect_not(nic_fault_has_failed(21));
+	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_SEND, .flags = 8 });
+	cr_expect_null(bench_poll(cq_a));
+	a->opened_ns = b->opened_ns = 30;
+	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_SEND, .flags = 8 });
+	cr_expect_not_null(bench_poll(cq_a));
+	mdl_self.proc->fatal_ns = 0;
+}
