@@ -90,6 +90,10 @@ Test(cm_peer, a_path_is_avoided_after_failures_in_a_row_until_the_peer_restarts)
 	cr_assert_eq(cm_peer_usable_paths(peer, 7, BOTH), WIRE_CM_PATH_UDP);
 	cr_assert_eq(cm_peer_usable_paths(peer, 7, WIRE_CM_PATH_NIC), WIRE_CM_PATH_NIC);
 	cr_assert_eq(cm_peer_usable_paths(peer, 8, BOTH), BOTH);
+	peer->failed_until_ns = 1; /* long ago: it is tried again, and one failure is enough */
+	cr_assert_eq(cm_peer_usable_paths(peer, 7, BOTH), BOTH);
+	cm_peer_note_failure(peer, 7, WIRE_CM_PATH_NIC, false);
+	cr_assert_eq(cm_peer_usable_paths(peer, 7, BOTH), WIRE_CM_PATH_UDP);
 	cm_peer_settle(peer);
 	cr_assert_eq(cm_peer_find(&cep, &addr), peer, "the failure was forgotten");
 	cm_peer_note_failure(peer, 8, WIRE_CM_PATH_NIC, false);

@@ -141,6 +141,10 @@ void cm_ep_addr(const struct cm_ep *cep, struct sockaddr_storage *addr);
 void cm_ep_local_addr(const struct cm_ep *cep, uint32_t sock, struct sockaddr_storage *addr);
 uint64_t cm_ep_incarnation(const struct cm_ep *cep);
 /**
+ * States the paths whose device is out: they are left out where both ends have another. Any thread.
+ */
+void cm_ep_set_down(struct cm_ep *cep, uint32_t paths);
+/**
  * From now on only the peer of its connection request (msg/cm_msg.h) can connect to the endpoint.
  */
 void cm_ep_make_private(struct cm_ep *cep);

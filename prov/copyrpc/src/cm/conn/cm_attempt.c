@@ -200,8 +200,8 @@ void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 
 	if (!cm_attempt_is_acceptable(peer, ack))
 		return;
-	peer->req->common =
-		cm_peer_usable_paths(peer, ack->src_inc, ack->ack.paths & peer->cep->paths.all);
+	path = cm_ep_sound_paths(peer->cep, ack->ack.paths & peer->cep->paths.all);
+	peer->req->common = cm_peer_usable_paths(peer, ack->src_inc, path);
 	if (!cm_req_path(peer))
 		peer->req->avoided = 0; /* the peer's paths have changed */
 	path = cm_req_path(peer);

@@ -369,7 +369,8 @@ bool cm_req_complete(struct cm_peer *peer)
 
 bool cm_req_is_temporary(int err)
 {
-	return err == -FI_EAGAIN || err == -FI_EMFILE || err == -ENFILE || err == -FI_ENOBUFS;
+	return err == -FI_EAGAIN || err == -FI_EMFILE || err == -ENFILE || err == -FI_ENOBUFS ||
+	       err == -FI_ENODEV; /* a device that failed, and may come back */
 }
 
 void cm_req_refused(struct cm_peer *peer, uint32_t path, const struct wire_cm_pkt *nak)

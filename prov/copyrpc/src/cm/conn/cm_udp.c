@@ -194,7 +194,7 @@ static void cm_udp_send_ack(struct cm_ep *cep, const struct cm_route *via,
 	cm_cookie_make(&cep->jar, &via->to, req->src_inc, req->nonce, util_clock_ns(),
 		       pkt.ack.cookie);
 	memcpy(pkt.ack.name, cep->name, WIRE_CM_NAME_LEN);
-	pkt.ack.paths = cep->paths.all & req->req.paths;
+	pkt.ack.paths = cm_ep_sound_paths(cep, cep->paths.all & req->req.paths);
 	cep->stats->tx_acks++;
 	cm_udp_send(cep, &pkt, via);
 }

@@ -38,6 +38,18 @@ void cm_ep_count_in(struct cm_ep *cep, struct copyrpc_stats_handshakes *stats)
 	cm_node_unlock(cep->node);
 }
 
+void cm_ep_set_down(struct cm_ep *cep, uint32_t paths)
+{
+	__atomic_store_n(&cep->down_paths, paths, __ATOMIC_RELAXED);
+}
+
+uint32_t cm_ep_sound_paths(const struct cm_ep *cep, uint32_t paths)
+{
+	uint32_t sound = paths & ~__atomic_load_n(&cep->down_paths, __ATOMIC_RELAXED);
+
+	return sound ? sound : paths;
+}
+
 void cm_ep_make_private(struct cm_ep *cep)
 {
 	cm_node_lock(cep->node);

@@ -50,6 +50,7 @@ struct cm_ep {
 	uint64_t inc;
 	uid_t uid;
 	struct cm_paths paths;
+	uint32_t down_paths;                      /* cm_ep_set_down; atomic */
 	struct util_job_name self;                /* identity that peers are sent */
 	char name[WIRE_CM_NAME_LEN + 1];          /* name of the abstract socket */
 	struct cm_ep_sock socks[UTIL_NAME_ADDRS]; /* the first one is at `addr` */
@@ -102,5 +103,7 @@ bool cm_ep_is_local(const struct cm_ep *cep, const union cm_addr *addr);
  * this host, and no job key proves that it belongs to the job.
  */
 bool cm_ep_needs_proof(const struct cm_ep *cep, const union cm_addr *addr);
+/** Returns those of `paths` whose device is not out, or all if none is left. */
+uint32_t cm_ep_sound_paths(const struct cm_ep *cep, uint32_t paths);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cm/ep/cm_ep.h"
+#include "util/clock.h"
 #include "util/event.h"
 #include "util/log.h"
 
@@ -162,26 +163,32 @@ struct cm_peer *cm_peer_find_sender(struct cm_ep *cep, const union cm_addr *from
 void cm_peer_note_failure(struct cm_peer *peer, uint64_t peer_inc, uint32_t path, bool came)
 {
 	char text[CM_ADDR_TEXT_MAX];
+	bool again;
 
 	if (came || peer->failed_inc != peer_inc)
 		peer->failed_cnt = peer->failed_paths = 0;
 	peer->failed_inc = peer_inc;
-	if (came || ++peer->failed_cnt < CM_PEER_FAILURES_MAX || peer->failed_paths & path)
+	if (came || ++peer->failed_cnt < CM_PEER_FAILURES_MAX)
 		return;
+	again = peer->failed_paths & path;
 	peer->failed_paths |= path;
+	peer->failed_until_ns = util_clock_ns() + CM_PEER_AVOID_NS;
+	if (again)
+		return;
 	util_event(COPYRPC_STATS_PATH_AVOIDED, &peer->addr.sa, path, 0);
 	if (peer->cep->paths.all & ~peer->failed_paths)
 		UTIL_WARN(
 			EP_CTRL,
 			"no message ever arrived from %s by RDMA, though both ends have a device; "
-			"other paths are used from now on. Check that the devices are connected; "
+			"other paths are used, and this one is tried again after a minute. Check that the devices are connected; "
 			"FI_COPYRPC_DEVICE selects a device, FI_COPYRPC_PATHS can exclude RDMA\n",
 			cm_addr_print(&peer->addr, text));
 }
 
 uint32_t cm_peer_usable_paths(const struct cm_peer *peer, uint64_t peer_inc, uint32_t paths)
 {
-	uint32_t sound = paths & ~(peer->failed_inc == peer_inc ? peer->failed_paths : 0);
+	bool avoid = peer->failed_inc == peer_inc && util_clock_ns() < peer->failed_until_ns;
+	uint32_t sound = paths & ~(avoid ? peer->failed_paths : 0);
 
 	return sound ? sound : paths;
 }

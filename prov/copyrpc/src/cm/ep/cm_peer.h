@@ -16,8 +16,8 @@
  *
  * Two hosts with NICs may complete a handshake although their networks are not connected. So a peer
  * also stays in the table while its connections failed without any message having arrived. After
- * CM_PEER_FAILURES_MAX of them in a row the path is used only if there is no other, until the peer
- * restarts.
+ * CM_PEER_FAILURES_MAX of them in a row the path is used only if there is no other, for
+ * CM_PEER_AVOID_NS or until the peer restarts.
  */
 #ifndef CM_EP_CM_PEER_H
 #define CM_EP_CM_PEER_H
@@ -30,6 +30,7 @@
 #include "util/name.h"
 
 #define CM_PEER_FAILURES_MAX 2u
+#define CM_PEER_AVOID_NS     (60 * UTIL_NS_PER_S)
 
 struct cm_ep;
 struct cm_conn;
@@ -54,7 +55,8 @@ struct cm_peer {
 	/* Connections of incarnation failed_inc that failed before a message arrived, in a row. */
 	uint64_t failed_inc;
 	uint32_t failed_cnt;
-	uint32_t failed_paths; /* paths used only if there is no other */
+	uint32_t failed_paths;    /* paths used only if there is no other, */
+	uint64_t failed_until_ns; /* until then; afterwards one failure is enough */
 };
 
 struct cm_peer_table {

@@ -20,6 +20,7 @@
 #define CM_NODE_EVENTS    32
 #define CM_NODE_STACK     (256u << 10) /* up-calls run on it; includes thread-local storage */
 #define CM_NODE_TIMEOUT_S 30
+#define CM_NODE_TICK_MS   1000 /* longest period of ticks: how late an engine sees its devices */
 
 void cm_node_lock(struct cm_node *node)
 {
@@ -332,13 +333,15 @@ err_free:
 	return ret;
 }
 
-/* Returns the shorter of the periods for which users of ticks are set. */
+/* Returns the shortest of the periods for which users of ticks are set. */
 static int cm_node_tick_ms(void)
 {
 	int watch = util_param_watch_ms();
 	int moves = util_params.rc_interval_ms;
+	int tick = CM_NODE_TICK_MS;
 
-	return watch && (watch < moves || !moves) ? watch : moves;
+	tick = watch && watch < tick ? watch : tick;
+	return moves && moves < tick ? moves : tick;
 }
 
 int cm_node_open(struct cm_node **node)
