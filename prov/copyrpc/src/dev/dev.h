@@ -296,6 +296,13 @@ struct dev_ops {
 	int (*mem_reg)(struct dev *dev, const void *addr, size_t len, unsigned access,
 		       struct dev_mem **mem);
 	void (*mem_dereg)(struct dev *dev, struct dev_mem *mem);
+	/*
+	 * Reads the device's own events, and returns its state: 0, -FI_ENETDOWN while its port is
+	 * down for longer than links outlast, or -FI_EIO once it has failed: its links end, and it
+	 * does nothing more until it is closed and opened again. Called by the polling thread.
+	 * NULL: it cannot fail.
+	 */
+	int (*health)(struct dev *dev);
 	/* Returns one event, if there is one. The engine compiles its loop once per device. */
 	bool (*poll)(struct dev *dev, struct dev_event *ev);
 	/*

@@ -56,3 +56,14 @@ Test(ib_async, idle_polls_read_events_at_intervals)
 		due += ib_async_is_due(&async);
 	cr_expect_eq(due, 4);
 }
+
+Test(ib_async, a_failed_device_stays_so_and_a_port_comes_back)
+{
+	struct ib_async async = { 0 };
+
+	cr_expect_eq(ib_async_health(&async), 0);
+	async.is_down = true;
+	cr_expect_eq(ib_async_health(&async), -FI_ENETDOWN);
+	async.has_failed = true;
+	cr_expect_eq(ib_async_health(&async), -FI_EIO, "it must be opened again all the same");
+}

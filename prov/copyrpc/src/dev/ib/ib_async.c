@@ -34,8 +34,7 @@ static const struct ib_async_row ib_async_rows[] = {
 	[IBV_EVENT_PATH_MIG_ERR] = { IB_ASYNC_LOGGED, true,
 				     "a connection cannot move to its alternate path" },
 	[IBV_EVENT_DEVICE_FATAL] = { IB_ASYNC_ALL, true,
-				     "the device failed and completes nothing more: see dmesg; "
-				     "restart this process" },
+				     "the device failed and completes nothing more: see dmesg" },
 	[IBV_EVENT_PORT_ACTIVE] = { IB_ASYNC_PORT_UP, true, "the port is up again" },
 	[IBV_EVENT_PORT_ERR] = { IB_ASYNC_PORT_DOWN, true,
 				 "the port is down: look for the cable, the switch, ip link" },
@@ -119,10 +118,12 @@ static void ib_async_set_deadline(struct ib_async *async, uint64_t ns)
 
 static void ib_async_port(struct ib_async *async, bool is_down)
 {
-	if (!is_down)
+	if (!is_down) {
 		ib_async_set_deadline(async, 0);
-	else if (!async->deadline_ns)
+		async->is_down = false;
+	} else if (!async->deadline_ns && !async->is_down) {
 		ib_async_set_deadline(async, util_clock_ns() + ib_async_grace_ns());
+	}
 }
 
 static bool ib_async_is_ours(const struct ib_async *async, const struct ibv_async_event *got)
@@ -148,6 +149,7 @@ static bool ib_async_handle(struct ib_async *async, const struct ibv_async_event
 	else
 		UTIL_INFO(EP_CTRL, "%s: %s: %s\n", ib_dev_name(async->dev), name, row->text);
 	*event = (struct ib_async_event){ .what = row->what, .err = -FI_EIO };
+	async->has_failed |= row->what == IB_ASYNC_ALL;
 	if (row->what == IB_ASYNC_QP)
 		event->qpn = got->element.qp->qp_num;
 	if (row->what == IB_ASYNC_PORT_DOWN || row->what == IB_ASYNC_PORT_UP)
@@ -160,6 +162,7 @@ static bool ib_async_is_late(struct ib_async *async, struct ib_async_event *even
 	if (UTIL_LIKELY(!async->deadline_ns) || util_clock_ns() < async->deadline_ns)
 		return false;
 	ib_async_set_deadline(async, 0);
+	async->is_down = true;
 	UTIL_WARN(EP_CTRL, "%s: the port stays down: ending its connections\n",
 		  ib_dev_name(async->dev));
 	*event = (struct ib_async_event){ .what = IB_ASYNC_ALL, .err = -FI_ENETDOWN };

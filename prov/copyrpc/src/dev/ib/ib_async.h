@@ -22,6 +22,7 @@
 #define DEV_IB_IB_ASYNC_H
 
 #include <infiniband/verbs.h>
+#include <rdma/fi_errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -62,7 +63,9 @@ struct ib_async {
 	uint32_t ticks;
 	int wait_fd;
 	int timer_fd;
-	uint64_t deadline_ns; /* end of the grace period; 0: the port is up */
+	uint64_t deadline_ns; /* end of the grace period; 0: the port is up, or it is over */
+	bool is_down;         /* the port is down, and the grace period is over */
+	bool has_failed;      /* the device, or a queue that all links share */
 };
 
 /** Starts reading events. chan_fd is the completion channel's. Returns 0 or an error, logged. */
@@ -72,6 +75,14 @@ void ib_async_fini(struct ib_async *async);
 
 /** Reads events. Returns true with *event for one that ends links, false if none is left. */
 bool ib_async_next(struct ib_async *async, struct ib_async_event *event);
+
+/** Returns the state by the events read so far, for dev_ops.health. */
+static inline int ib_async_health(const struct ib_async *async)
+{
+	if (async->has_failed)
+		return -FI_EIO;
+	return async->is_down ? -FI_ENETDOWN : 0;
+}
 
 /** Ends a link of ib_qpns. */
 typedef void ib_async_fail_fn(void *link, int err);

@@ -210,3 +210,11 @@ void m5_dev_disarm(struct dev *base)
 	}
 	pthread_mutex_unlock(&dev->lock);
 }
+
+int m5_dev_health(struct dev *base)
+{
+	struct m5_dev *dev = (struct m5_dev *)base;
+
+	m5_dev_event_cold(dev);
+	return ib_async_health(&dev->async);
+}

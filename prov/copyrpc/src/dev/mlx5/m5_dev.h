@@ -137,5 +137,6 @@ uint32_t m5_dev_own_left(struct dev *dev);
 int m5_dev_wait_fd(struct dev *dev);
 int m5_dev_arm(struct dev *dev);
 void m5_dev_disarm(struct dev *dev);
+int m5_dev_health(struct dev *dev);
 
 #endif

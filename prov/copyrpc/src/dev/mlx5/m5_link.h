@@ -69,7 +69,8 @@ struct m5_link {
 	struct m5_dev *dev;
 	struct m5_scq *scq;
 	uint32_t sq_blocks;
-	uint64_t max_piece; /* bytes that one WQE of a get or put moves */
+	uint64_t max_piece;  /* bytes that one WQE of a get or put moves */
+	uint32_t down_polls; /* polls for which its DEV_EV_DOWN has waited for earlier arrivals */
 	bool was_attached;
 	bool is_known; /* the peer may have the description */
 	bool is_rc;    /* counted in m5_dev.rc_cnt */

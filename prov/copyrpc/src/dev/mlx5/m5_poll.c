@@ -21,12 +21,25 @@ static bool m5_poll_early_imm(struct m5_link *link, struct dev_event *ev)
 	return false;
 }
 
+/*
+ * Returns true while completions are unread that may be arrivals of the link, which has failed. Each
+ * of these polls reads one, so that as many as the queue holds are enough.
+ */
+static bool m5_poll_has_arrivals(struct m5_link *link)
+{
+	const struct m5_cq *cq = &link->dev->rx;
+
+	return !m5_cq_is_empty(cq) && link->down_polls++ < cq->size;
+}
+
 /* Returns true with an event of a link in m5_dev.early. Without one it does what else is due. */
 static bool m5_poll_early_link(struct m5_link *link, struct dev_event *ev)
 {
 	ev->link = &link->ib.base;
 	if (m5_poll_early_imm(link, ev))
 		return true;
+	if (link->ib.err && m5_poll_has_arrivals(link))
+		return false;
 	if (link->ib.err) {
 		util_list_remove(&link->ib.cold);
 		m5_link_unlist(link);

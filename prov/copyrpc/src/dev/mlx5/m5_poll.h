@@ -108,6 +108,7 @@ static inline bool m5_poll(struct dev *base, struct dev_event *ev)
 		.link_create = m5_link_create, .mem_reg = m5_dev_mem_reg,                          \
 		.mem_dereg = m5_dev_mem_dereg, .poll = m5_poll, .wait_fd = m5_dev_wait_fd,         \
 		.arm = m5_dev_arm, .disarm = m5_dev_disarm, .own_left = m5_dev_own_left,           \
+		.health = m5_dev_health,                                                           \
 	}
 
 /** Operations behind one address, for comparisons. */

@@ -244,3 +244,11 @@ void vb_dev_disarm(struct dev *base)
 {
 	vb_dev_drain((struct vb_dev *)base);
 }
+
+int vb_dev_health(struct dev *base)
+{
+	struct vb_dev *dev = (struct vb_dev *)base;
+
+	vb_dev_event_cold(dev);
+	return ib_async_health(&dev->async);
+}

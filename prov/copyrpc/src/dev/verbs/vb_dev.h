@@ -101,5 +101,6 @@ void vb_dev_mem_dereg(struct dev *dev, struct dev_mem *mem);
 int vb_dev_wait_fd(struct dev *dev);
 int vb_dev_arm(struct dev *dev);
 void vb_dev_disarm(struct dev *dev);
+int vb_dev_health(struct dev *dev);
 
 #endif
