@@ -95,7 +95,7 @@ struct copyrpc_stats_transport {
 	struct copyrpc_stats_row row;
 	char name[16];
 	uint32_t path;   /* enum copyrpc_stats_path */
-	int32_t error;   /* 0: in use; else the errno because of which it is not */
+	int32_t error;   /* 0: in use; else the errno because of which it is not, or not now */
 	uint64_t memory; /* bytes of receive and send memory of its connections */
 };
 
@@ -254,6 +254,8 @@ enum copyrpc_stats_event_kind {
 	COPYRPC_STATS_CLOSED,        /* by the peer, in good order: path, 0 */
 	COPYRPC_STATS_CLOSED_HERE,   /* by this end: path, 0 */
 	COPYRPC_STATS_LOST,          /* path, error */
+	COPYRPC_STATS_DEVICE_OUT,    /* its port is down, or it failed: path, error */
+	COPYRPC_STATS_DEVICE_BACK,   /* it is in use again: path, nanoseconds */
 	/* The following are in the table of stalls. */
 	COPYRPC_STATS_STALL = 32, /* sending is refused: cause, attempts refused */
 	COPYRPC_STATS_STALL_END,  /* attempts refused, nanoseconds */

@@ -116,6 +116,7 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 	util_list_init(&transport->dirty);
 	util_list_init(&transport->unacked);
 	util_list_init(&transport->movable);
+	util_list_init(&transport->regs);
 	engine->transport_cnt = 1;
 	engine->up = up;
 	util_list_init(&engine->failed);

@@ -241,3 +241,27 @@ Test(ring_direct, a_failed_connection_ends_it_and_returns_its_slot)
 	fake_link_of(a->conn.link)->get = NULL;
 	stop();
 }
+
+Test(ring_direct, registrations_of_regions_outlive_their_device)
+{
+	struct ring_transport *transport;
+	struct core_reg *other;
+	unsigned before;
+
+	start();
+	transport = ring_end_transport(b);
+	before = b->dev.mem_cnt;
+	cr_assert_eq(ring_direct_reg(&b->conn.eng.chan, near, LEN, FI_REMOTE_READ, &other), 0);
+	ring_direct_regs_end(transport);
+	cr_expect_eq(b->dev.mem_cnt, before - 1, "both are deregistered");
+	cr_expect_null(theirs->mem);
+	other->close(other); /* while there is no device */
+	b->dev.fail_reg = -FI_ENOMEM;
+	cr_expect_eq(ring_direct_regs_renew(transport), -FI_ENOMEM);
+	cr_expect_null(theirs->mem);
+	b->dev.fail_reg = 0;
+	cr_assert_eq(ring_direct_regs_renew(transport), 0);
+	cr_expect_eq(b->dev.mem_cnt, before);
+	cr_expect_eq(theirs->key, ((struct dev_mem *)theirs->mem)->remote_key);
+	stop();
+}

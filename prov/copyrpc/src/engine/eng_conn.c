@@ -7,6 +7,7 @@
 #include "cm/base/cm.h"
 #include "engine/eng_engine.h"
 #include "engine/eng_event.h"
+#include "engine/eng_outage.h"
 #include "engine/eng_stats.h"
 #include "util/log.h"
 
@@ -20,8 +21,13 @@ void eng_conn_fail(struct eng_conn *conn, int err)
 
 static int eng_conn_attach(struct eng_conn *conn)
 {
-	int ret = conn->transport->ops->attach(conn);
+	const struct eng_transport_ops *ops = conn->transport->ops;
+	int ret;
 
+	/* A device that has failed tells so once: not to connections that come later. */
+	if (ops->health && ops->health(conn->transport) == -FI_EIO)
+		return -FI_EIO;
+	ret = ops->attach(conn);
 	if (ret)
 		return ret;
 	conn->attached = true;
@@ -90,6 +96,7 @@ void eng_conn_failed(struct eng_conn *conn)
 	if (conn->cm)
 		cm_conn_break(conn->cm, !conn->transport->ops->has_received ||
 						conn->transport->ops->has_received(conn));
+	conn->engine->must_look = true;
 	eng_conn_end(conn);
 }
 
@@ -111,6 +118,7 @@ static void eng_conn_stop(struct eng_conn *conn)
 void eng_conn_free(struct eng_conn *conn)
 {
 	struct core_engine *engine = conn->engine;
+	struct eng_transport *transport = conn->transport;
 
 	eng_conn_stop(conn);
 	pthread_mutex_lock(&engine->lock);
@@ -120,8 +128,9 @@ void eng_conn_free(struct eng_conn *conn)
 	eng_stats_memory(conn, -(int64_t)conn->mem);
 	eng_stats_conn_end(conn);
 	if (conn->attached)
-		eng_transport_put(conn->transport);
-	conn->transport->ops->free(conn);
+		eng_transport_put(transport);
+	transport->ops->free(conn);
+	eng_outage_put(transport);
 }
 
 void eng_chan_drain(struct core_chan *chan)

@@ -14,6 +14,7 @@
 #include "engine/eng_conn.h"
 #include "engine/eng_event.h"
 #include "engine/eng_node.h"
+#include "engine/eng_outage.h"
 #include "engine/eng_stats.h"
 #include "util/event.h"
 #include "util/log.h"
@@ -118,7 +119,9 @@ int eng_open(const struct eng_transports *transports, const struct core_upcalls 
 	engine->up = up;
 	util_list_init(&engine->failed);
 	util_list_init(&engine->events);
+	util_list_init(&engine->eeps);
 	pthread_mutex_init(&engine->lock, NULL);
+	pthread_mutex_init(&engine->device_lock, NULL);
 	ret = eng_node_get(&engine->node);
 	if (ret)
 		goto err_free;
@@ -137,6 +140,7 @@ err_close_transports:
 err_put_node:
 	eng_node_put(engine->node);
 err_free:
+	pthread_mutex_destroy(&engine->device_lock);
 	pthread_mutex_destroy(&engine->lock);
 	free(engine);
 	return ret;
@@ -151,6 +155,7 @@ void eng_close(struct core_progress *base)
 	close(engine->base.wait_fd);
 	eng_close_transports(engine);
 	eng_stats_close(engine);
+	pthread_mutex_destroy(&engine->device_lock);
 	pthread_mutex_destroy(&engine->lock);
 	free(engine);
 }
@@ -241,6 +246,8 @@ int eng_ep_open(struct core_progress *base, struct core_ep *ep, const struct soc
 		eep->reports_events = true;
 		cm_ep_make_private(eep->cep);
 	}
+	util_list_push_back(&engine->eeps, &eep->link);
+	eng_outage_tell(eep);
 	eng_stats_ep_open(eep);
 	*out = eep;
 	return 0;
@@ -266,6 +273,7 @@ void eng_ep_close(struct core_engine_ep *eep)
 {
 	struct util_list *first;
 
+	util_list_remove(&eep->link);
 	cm_ep_close(eep->cep);
 	eng_event_forget(eep, NULL);
 	/* No up-call comes any more: the list is private now. */
@@ -312,6 +320,7 @@ static void eng_event_handle(const struct eng_event *ev)
 		break;
 	case ENG_EVENT_WATCH: ev->eep->engine->up->on_watch(ev->eep->ep); break;
 	case ENG_EVENT_TICK: eng_tick(ev->eep->engine); break;
+	case ENG_EVENT_LOOK: ev->eep->engine->must_look = true; break;
 	case ENG_EVENT_ACCEPTED:
 	case ENG_EVENT_REFUSED: eng_connreq_event(ev); break;
 	}
@@ -326,6 +335,10 @@ void eng_events_cold(struct core_engine *engine)
 		eng_event_handle(&ev);
 	while ((first = util_list_pop(&engine->failed)))
 		eng_conn_failed(UTIL_CONTAINER_OF(first, struct eng_conn, fail_link));
+	if (engine->must_look) {
+		engine->must_look = false;
+		eng_outage_look(engine);
+	}
 }
 
 bool eng_has_events(const struct core_engine *engine)
@@ -395,7 +408,8 @@ static void eng_disarm_transports(struct core_engine *engine, uint32_t cnt)
 	for (uint32_t i = 0; i < cnt; i++) {
 		struct eng_transport *transport = eng_transport_at(engine, i);
 
-		transport->ops->disarm(transport);
+		if (!eng_outage_is_closed(transport))
+			transport->ops->disarm(transport);
 	}
 }
 
@@ -412,6 +426,8 @@ int eng_arm(struct core_progress *base)
 		struct eng_transport *transport = eng_transport_at(engine, i);
 		int ret;
 
+		if (eng_outage_is_closed(transport))
+			continue;
 		/* Only this call polls an idle transport: its events must not wake the sleeper. */
 		if (!transport->conn_cnt)
 			transport->ops->poll(transport);

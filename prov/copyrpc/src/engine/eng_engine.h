@@ -5,7 +5,8 @@
  *
  * Two threads use an engine. The control thread (cm/) makes connections and detects dead peers; the
  * progress thread owns everything else. They share only the event queue (eng_event.h) and the
- * endpoints' lists of connections, both under `lock`. Lock order: domain -> cm -> lock.
+ * endpoints' lists of connections, both under `lock`, and the state of devices that may fail, under
+ * `device_lock`. Lock order: domain -> cm -> device_lock -> lock.
  *
  * If the first transport has its own progress call, the engine polls the others only while they
  * have connections. That state is a standing event in `attention`, handled by the cold path.
@@ -31,15 +32,19 @@ struct core_engine {
 	union eng_transport_space transports[ENG_TRANSPORTS_MAX]; /* Best first */
 	uint32_t transport_cnt;
 	struct cm_node *node;
-	int event_fd;            /* Readable while events are queued */
-	struct util_list failed; /* eng_conn.fail_link: failures not yet reported to core */
-	pthread_mutex_t lock;    /* Guards events, writes of attention, and every eep's conns */
-	struct util_list events; /* eng_event.link */
+	int event_fd;                /* Readable while events are queued */
+	struct util_list failed;     /* eng_conn.fail_link: failures not yet reported to core */
+	pthread_mutex_t lock;        /* Guards events, writes of attention, and every eep's conns */
+	struct util_list events;     /* eng_event.link */
+	struct util_list eeps;       /* core_engine_ep.link; the domain's thread */
+	pthread_mutex_t device_lock; /* No device is opened while held (eng_outage.h) */
 	/*
 	 * Number of events, plus 1 if transports behind the first have connections. Read without
 	 * the lock.
 	 */
 	uint32_t attention;
+	bool has_outage; /* The device of a transport is out (eng_outage.h); atomic */
+	bool must_look;  /* A connection failed, or the time has come to look at the devices */
 	bool has_others; /* Transports behind the first have connections */
 	size_t mem;      /* Bytes counted against FI_COPYRPC_MEM; atomic */
 	/* Row of connections for which the page has none (eng_stats.h), or NULL */
@@ -52,12 +57,15 @@ struct core_engine_ep {
 	struct core_engine *engine;
 	struct core_ep *ep;
 	struct cm_ep *cep;
+	struct util_list link;  /* In engine->eeps */
 	struct util_list conns; /* eng_conn.conn_link, from prepare to free */
 	bool reports_events;    /* Events are reported by up->on_event */
 	bool watch_queued;      /* An event of kind ENG_EVENT_WATCH is queued; engine->lock */
 	bool tick_queued;       /* Likewise ENG_EVENT_TICK */
+	bool look_queued;       /* Likewise ENG_EVENT_LOOK */
 	uint64_t watch_ns;      /* Earliest time of the next ENG_EVENT_WATCH; control thread */
 	uint64_t tick_ns;       /* Likewise ENG_EVENT_TICK */
+	uint64_t look_ns;       /* Likewise ENG_EVENT_LOOK */
 	/* Per-endpoint state of the transports, by local address; owned by the control thread. */
 	void *ep_state[ENG_TRANSPORTS_MAX][UTIL_NAME_ADDRS];
 };

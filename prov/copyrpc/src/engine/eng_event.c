@@ -49,7 +49,20 @@ void eng_event_push(struct core_engine *engine, const struct eng_event *ev)
 
 static bool *eng_event_queued(struct core_engine_ep *eep, enum eng_event_kind kind)
 {
-	return kind == ENG_EVENT_WATCH ? &eep->watch_queued : &eep->tick_queued;
+	switch (kind) {
+	case ENG_EVENT_WATCH: return &eep->watch_queued;
+	case ENG_EVENT_TICK: return &eep->tick_queued;
+	case ENG_EVENT_LOOK: return &eep->look_queued;
+	default: return NULL;
+	}
+}
+
+/** Returns true if the event wakes a thread that sleeps. */
+static bool eng_event_wakes(struct core_engine *engine, enum eng_event_kind kind)
+{
+	if (kind == ENG_EVENT_LOOK)
+		return __atomic_load_n(&engine->has_outage, __ATOMIC_RELAXED);
+	return kind == ENG_EVENT_WATCH && __atomic_load_n(&engine->base.waits, __ATOMIC_RELAXED);
 }
 
 void eng_event_push_look(struct core_engine_ep *eep, enum eng_event_kind kind)
@@ -69,7 +82,7 @@ void eng_event_push_look(struct core_engine_ep *eep, enum eng_event_kind kind)
 	}
 	pthread_mutex_unlock(&engine->lock);
 	free(ev);
-	if (kind == ENG_EVENT_WATCH && __atomic_load_n(&engine->base.waits, __ATOMIC_RELAXED))
+	if (eng_event_wakes(engine, kind))
 		eng_event_wake(engine);
 }
 
@@ -89,7 +102,7 @@ bool eng_event_pop(struct core_engine *engine, struct eng_event *ev)
 	if (first) {
 		found = UTIL_CONTAINER_OF(first, struct eng_event, link);
 		eng_event_unlink_locked(engine, found);
-		if (found->kind == ENG_EVENT_WATCH || found->kind == ENG_EVENT_TICK)
+		if (eng_event_queued(found->eep, found->kind))
 			*eng_event_queued(found->eep, found->kind) = false;
 	}
 	pthread_mutex_unlock(&engine->lock);

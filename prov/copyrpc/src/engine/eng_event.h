@@ -21,6 +21,7 @@ enum eng_event_kind {
 	ENG_EVENT_REFUSED,  /* eep, err, data: the connection request failed */
 	ENG_EVENT_WATCH,    /* eep: core should look at its peers */
 	ENG_EVENT_TICK,     /* eep: transports should look at their connections */
+	ENG_EVENT_LOOK,     /* eep: the engine should look at its devices (eng_outage.h) */
 };
 
 struct eng_event {
@@ -44,8 +45,9 @@ void eng_event_set_addr(struct eng_event *ev, const struct sockaddr *addr);
 void eng_event_push(struct core_engine *engine, const struct eng_event *ev);
 
 /**
- * Queues ENG_EVENT_WATCH or ENG_EVENT_TICK, unless one is queued. A sleeping thread is woken only
- * for the first, and if operations of it wait. Control thread.
+ * Queues ENG_EVENT_WATCH, ENG_EVENT_TICK or ENG_EVENT_LOOK, unless one is queued. A sleeping thread
+ * is woken for the first if operations of it wait, and for the last while a device is out. Control
+ * thread.
  */
 void eng_event_push_look(struct core_engine_ep *eep, enum eng_event_kind kind);
 

@@ -41,6 +41,18 @@ struct copyrpc_stats_transport *eng_stats_transport(const struct eng_transport_o
 	return row;
 }
 
+void eng_stats_outage(const struct eng_transport *transport, int before, uint64_t lasted_ns)
+{
+	uint32_t path = transport->ops->path;
+
+	if (transport->stats)
+		transport->stats->error = -transport->outage;
+	if (!before)
+		util_event(COPYRPC_STATS_DEVICE_OUT, NULL, path, (uint64_t)-transport->outage);
+	if (!transport->outage)
+		util_event(COPYRPC_STATS_DEVICE_BACK, NULL, path, lasted_ns);
+}
+
 void eng_stats_memory(struct eng_conn *conn, int64_t len)
 {
 	if (conn->transport->stats)

@@ -26,6 +26,7 @@ struct core_engine;
 struct core_engine_ep;
 struct core_get;
 struct eng_conn;
+struct eng_transport;
 struct eng_transport_ops;
 
 /** Gets the engine's row for connections without one, and gives it back. */
@@ -37,6 +38,9 @@ void eng_stats_close(struct core_engine *engine);
  * without room.
  */
 struct copyrpc_stats_transport *eng_stats_transport(const struct eng_transport_ops *ops, int err);
+
+/** Records that an outage of the device began (`before` 0), changed, or ended after `lasted_ns`. */
+void eng_stats_outage(const struct eng_transport *transport, int before, uint64_t lasted_ns);
 
 /** Adds to the memory of the connection's transport. Any thread. */
 void eng_stats_memory(struct eng_conn *conn, int64_t len);

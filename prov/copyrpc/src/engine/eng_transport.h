@@ -31,7 +31,7 @@
 
 #define ENG_TRANSPORTS_MAX 4u
 /* Bytes that a transport may use, struct eng_transport included. */
-#define ENG_TRANSPORT_SPACE 320u
+#define ENG_TRANSPORT_SPACE 384u
 
 struct cm_params;
 struct copyrpc_stats_transport;
@@ -117,6 +117,14 @@ struct eng_transport_ops {
 	 * often. NULL: there is nothing to decide.
 	 */
 	void (*tick)(struct eng_transport *transport);
+	/* Like dev_ops.health; -FI_ENODEV without a device. NULL: it cannot fail. */
+	int (*health)(struct eng_transport *transport);
+	/*
+	 * Closes the device, if there is one, and opens it again; regions are registered again.
+	 * There is no connection. Returns 0, or -FI_E*: then there is no device, and only health,
+	 * reopen and close may follow. With `health` only.
+	 */
+	int (*reopen)(struct eng_transport *transport);
 	/* Polls and flushes. NULL: the engine calls poll, then flush. */
 	void (*progress)(struct eng_transport *transport);
 	/* Like dev_ops. arm also returns -FI_EAGAIN while flush has work. */
@@ -130,6 +138,12 @@ struct eng_transport {
 	struct core_engine *engine;
 	uint32_t conn_cnt;                     /* Connections attached and not freed */
 	struct copyrpc_stats_transport *stats; /* or NULL */
+	/* eng_outage.h; written with the engine's device_lock held */
+	int outage;         /* 0, -FI_ENETDOWN, -FI_EIO, or -FI_ENODEV: there is no device */
+	bool refused;       /* the last prepare returned -FI_EIO */
+	uint32_t user_cnt;  /* connections from prepare to free */
+	uint64_t outage_ns; /* when the outage began */
+	uint64_t reopen_ns; /* earliest time of the next attempt to open the device */
 };
 
 union eng_transport_space {

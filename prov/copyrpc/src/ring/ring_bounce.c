@@ -80,4 +80,5 @@ void ring_bounce_fini(struct ring_bounce *bounce, const struct dev_ops *ops, str
 		ring_bounce_free(chunk);
 	}
 	bounce->free = NULL;
+	bounce->err = 0;
 }

@@ -125,16 +125,63 @@ void ring_direct_drop(struct core_chan *chan, struct core_get *get)
 
 /** Registration of a region. Implements core_reg.close. */
 struct ring_reg {
-	struct core_reg reg; /* First member */
+	struct core_reg reg; /* First member; `mem` is NULL while the transport has no device */
 	struct ring_transport *transport;
+	struct util_list link; /* ring_transport.regs */
+	const void *addr;
+	size_t len;
+	unsigned access; /* enum dev_mem_access */
 };
+
+static int ring_direct_reg_begin(struct ring_reg *reg)
+{
+	struct ring_transport *transport = reg->transport;
+	struct dev_mem *mem;
+	int ret =
+		transport->dev_ops->mem_reg(transport->dev, reg->addr, reg->len, reg->access, &mem);
+
+	if (ret)
+		return ret;
+	reg->reg.mem = mem;
+	reg->reg.key = mem->remote_key;
+	return 0;
+}
+
+static void ring_direct_reg_end(struct ring_reg *reg)
+{
+	if (reg->reg.mem)
+		reg->transport->dev_ops->mem_dereg(reg->transport->dev, reg->reg.mem);
+	reg->reg.mem = NULL;
+}
 
 static void ring_direct_reg_close(struct core_reg *base)
 {
 	struct ring_reg *reg = (struct ring_reg *)base;
 
-	reg->transport->dev_ops->mem_dereg(reg->transport->dev, base->mem);
+	util_list_remove(&reg->link);
+	ring_direct_reg_end(reg);
 	free(reg);
+}
+
+void ring_direct_regs_end(struct ring_transport *transport)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->regs)
+		ring_direct_reg_end(UTIL_CONTAINER_OF(it, struct ring_reg, link));
+}
+
+int ring_direct_regs_renew(struct ring_transport *transport)
+{
+	struct util_list *it, *tmp;
+	int ret;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->regs) {
+		ret = ring_direct_reg_begin(UTIL_CONTAINER_OF(it, struct ring_reg, link));
+		if (ret)
+			return ret;
+	}
+	return 0;
 }
 
 int ring_direct_reg(struct core_chan *chan, const void *addr, size_t len, unsigned access,
@@ -144,25 +191,25 @@ int ring_direct_reg(struct core_chan *chan, const void *addr, size_t len, unsign
 	unsigned dev = (access & FI_REMOTE_READ ? DEV_MEM_REMOTE_READ : 0) |
 		       (access & FI_REMOTE_WRITE ? DEV_MEM_REMOTE_WRITE : 0);
 	struct ring_reg *reg = calloc(1, sizeof(*reg));
-	struct dev_mem *mem;
 	int ret;
 
 	if (!reg)
 		return -FI_ENOMEM;
-	ret = transport->dev_ops->mem_reg(transport->dev, addr, len, dev ? dev : DEV_MEM_LOCAL,
-					  &mem);
+	reg->transport = transport;
+	reg->addr = addr;
+	reg->len = len;
+	reg->access = dev ? dev : DEV_MEM_LOCAL;
+	reg->reg = (struct core_reg){
+		.dev = chan->reg_dev,
+		.access = access,
+		.close = ring_direct_reg_close,
+	};
+	ret = ring_direct_reg_begin(reg);
 	if (ret) {
 		free(reg);
 		return ret;
 	}
-	reg->transport = transport;
-	reg->reg = (struct core_reg){
-		.dev = chan->reg_dev,
-		.access = access,
-		.key = mem->remote_key,
-		.mem = mem,
-		.close = ring_direct_reg_close,
-	};
+	util_list_push_back(&transport->regs, &reg->link);
 	*out = &reg->reg;
 	return 0;
 }

@@ -27,4 +27,9 @@ void ring_direct_drop(struct core_chan *chan, struct core_get *get);
 int ring_direct_reg(struct core_chan *chan, const void *addr, size_t len, unsigned access,
 		    struct core_reg **reg);
 
+/** Deregisters all registrations of regions, which keep their records: the device is closed. */
+void ring_direct_regs_end(struct ring_transport *transport);
+/** Registers them with a device that was opened anew. Returns 0, or -FI_E* with some registered. */
+int ring_direct_regs_renew(struct ring_transport *transport);
+
 #endif

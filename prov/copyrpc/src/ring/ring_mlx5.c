@@ -20,6 +20,7 @@ static const struct ring_flush_cfg ring_mlx5_flush_cfg = { .best_len = RING_NIC_
 #define RING_LINK_OPS  m5_link_ops_inline
 #define RING_FLUSH_CFG ring_mlx5_flush_cfg
 #define RING_MOVES
+#define RING_FAILS
 
 #define ring_this_send          ring_mlx5_send
 #define ring_this_send_general  ring_mlx5_send_general

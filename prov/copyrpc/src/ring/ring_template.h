@@ -9,6 +9,7 @@
  *                                 below a channel operation is indirect
  *   RING_FLUSH_CFG                flush policy
  *   RING_MOVES                    if links of the device move (ring_balance.h)
+ *   RING_FAILS                    if the device can fail, and be opened again
  *   ring_this_*                   names of the functions, written out, so that a name in a profile
  *                                 or a backtrace is found in the source
  *
@@ -215,6 +216,10 @@ const struct eng_transport_ops ring_this_transport = {
 	.probe = ring_this_probe,
 	.open = ring_this_open,
 	.close = ring_transport_close,
+#ifdef RING_FAILS
+	.health = ring_transport_health,
+	.reopen = ring_transport_reopen,
+#endif
 	.prepare = ring_setup_prepare,
 	.establish = ring_setup_establish,
 	.conn_name = ring_life_name,

@@ -7,6 +7,7 @@
 #include "engine/eng_stats.h"
 #include "ring/ring_ack.h"
 #include "ring/ring_call.h"
+#include "ring/ring_direct.h"
 #include "util/probe.h"
 #include "util/stats.h"
 
@@ -20,6 +21,7 @@ int ring_transport_open(struct eng_transport *eng, const struct dev_ops *dev_ops
 	util_list_init(&transport->dirty);
 	util_list_init(&transport->unacked);
 	util_list_init(&transport->movable);
+	util_list_init(&transport->regs);
 	return dev_ops->open(&transport->dev);
 }
 
@@ -27,8 +29,36 @@ void ring_transport_close(struct eng_transport *eng)
 {
 	struct ring_transport *transport = ring_transport_of(eng);
 
+	if (!transport->dev)
+		return;
+	ring_direct_regs_end(transport);
 	ring_bounce_fini(&transport->bounce, transport->dev_ops, transport->dev);
 	transport->dev_ops->close(transport->dev);
+	transport->dev = NULL;
+}
+
+int ring_transport_health(struct eng_transport *eng)
+{
+	struct ring_transport *transport = ring_transport_of(eng);
+
+	return transport->dev ? transport->dev_ops->health(transport->dev) : -FI_ENODEV;
+}
+
+int ring_transport_reopen(struct eng_transport *eng)
+{
+	struct ring_transport *transport = ring_transport_of(eng);
+	int ret;
+
+	ring_transport_close(eng);
+	ret = transport->dev_ops->open(&transport->dev);
+	if (ret) {
+		transport->dev = NULL;
+		return ret;
+	}
+	ret = ring_direct_regs_renew(transport);
+	if (ret)
+		ring_transport_close(eng);
+	return ret;
 }
 
 int ring_transport_wait_fd(struct eng_transport *eng)

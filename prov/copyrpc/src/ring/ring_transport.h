@@ -22,7 +22,7 @@
 struct ring_transport {
 	struct eng_transport eng; /* First member */
 	const struct dev_ops *dev_ops;
-	struct dev *dev;
+	struct dev *dev; /* NULL: none, after a reopen that failed */
 	const struct core_chan_ops *chan_ops;
 	struct util_list dirty; /* ring_conn.dirty_link: connections with something to send */
 	/* Devices that move the bytes (ring_ack.h). */
@@ -32,6 +32,7 @@ struct ring_transport {
 	uint32_t unacked_tick;
 	uint32_t polls; /* Progress calls, modulo 2^32 */
 	struct ring_bounce bounce;
+	struct util_list regs;    /* ring_reg.link: registrations of regions (ring_direct.c) */
 	struct util_list movable; /* ring_conn.balance_link (ring_balance.h) */
 	uint64_t balanced_ns;     /* Time of the last look at them */
 };
@@ -61,6 +62,9 @@ static inline bool ring_transport_registers(const struct ring_transport *transpo
 int ring_transport_open(struct eng_transport *transport, const struct dev_ops *dev_ops,
 			const struct core_chan_ops *chan_ops);
 void ring_transport_close(struct eng_transport *transport);
+/** Implement eng_transport_ops.health and reopen. */
+int ring_transport_health(struct eng_transport *transport);
+int ring_transport_reopen(struct eng_transport *transport);
 int ring_transport_wait_fd(struct eng_transport *transport);
 int ring_transport_arm(struct eng_transport *transport);
 void ring_transport_disarm(struct eng_transport *transport);

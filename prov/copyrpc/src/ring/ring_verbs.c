@@ -20,6 +20,7 @@ static const struct ring_flush_cfg ring_verbs_flush_cfg = { .best_len = RING_NIC
 #define RING_DEV_OPS   vb_dev_ops_inline
 #define RING_LINK_OPS  vb_link_ops_inline
 #define RING_FLUSH_CFG ring_verbs_flush_cfg
+#define RING_FAILS
 
 #define ring_this_send          ring_verbs_send
 #define ring_this_send_general  ring_verbs_send_general

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Outages of devices: see eng_outage.h. */
+#include "engine/eng_outage.h"
+
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <sys/epoll.h>
+
+#include "engine/eng_event.h"
+#include "engine/eng_stats.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#define ENG_OUTAGE_PAUSE_NS (500 * UTIL_NS_PER_MS) /* between attempts to open a device */
+
+bool eng_outage_is_possible(struct core_engine *engine)
+{
+	for (uint32_t i = 0; i < engine->transport_cnt; i++)
+		if (eng_transport_at(engine, i)->ops->health)
+			return true;
+	return false;
+}
+
+static uint32_t eng_outage_paths(struct core_engine *engine)
+{
+	uint32_t paths = 0;
+
+	for (uint32_t i = 0; i < engine->transport_cnt; i++)
+		if (eng_transport_at(engine, i)->outage)
+			paths |= eng_transport_at(engine, i)->ops->path;
+	return paths;
+}
+
+void eng_outage_tell(struct core_engine_ep *eep)
+{
+	cm_ep_set_down(eep->cep, eng_outage_paths(eep->engine));
+}
+
+static void eng_outage_tell_all(struct core_engine *engine)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &engine->eeps)
+		eng_outage_tell(UTIL_CONTAINER_OF(it, struct core_engine_ep, link));
+	__atomic_store_n(&engine->has_outage, eng_outage_paths(engine) != 0, __ATOMIC_RELAXED);
+}
+
+/** Closes the device and opens it again. device_lock is held. Returns the transport's new state. */
+static int eng_outage_reopen(struct eng_transport *transport)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	uint64_t now_ns = util_clock_ns();
+	int ret;
+
+	if (transport->user_cnt || now_ns < transport->reopen_ns)
+		return transport->outage;
+	transport->reopen_ns = now_ns + ENG_OUTAGE_PAUSE_NS;
+	ret = transport->ops->reopen(transport);
+	if (ret)
+		return -FI_ENODEV;
+	ret = epoll_ctl(transport->engine->base.wait_fd, EPOLL_CTL_ADD,
+			transport->ops->wait_fd(transport), &ev);
+	if (ret)
+		UTIL_WARN(DOMAIN, "device %s cannot be waited for: %s\n", transport->ops->name,
+			  fi_strerror(errno));
+	return ret ? -FI_EIO : 0;
+}
+
+static void eng_outage_changed(struct eng_transport *transport, int before)
+{
+	uint64_t now_ns = util_clock_ns();
+
+	if (!before)
+		transport->outage_ns = now_ns;
+	if (transport->outage && !before)
+		UTIL_WARN(EP_CTRL,
+			  "device %s is out (%s): connections take other paths if there are any, "
+			  "or wait until it is back\n",
+			  transport->ops->name, fi_strerror(-transport->outage));
+	if (!transport->outage)
+		UTIL_WARN(EP_CTRL, "device %s is back after %llu ms\n", transport->ops->name,
+			  (unsigned long long)((now_ns - transport->outage_ns) / UTIL_NS_PER_MS));
+	eng_stats_outage(transport, before, now_ns - transport->outage_ns);
+	eng_outage_tell_all(transport->engine);
+}
+
+static void eng_outage_look_at(struct eng_transport *transport)
+{
+	struct core_engine *engine = transport->engine;
+	int before = transport->outage, now;
+
+	pthread_mutex_lock(&engine->device_lock);
+	now = eng_outage_is_closed(transport) ? before : transport->ops->health(transport);
+	transport->outage = now;
+	if (now == -FI_EIO || now == -FI_ENODEV)
+		transport->outage = eng_outage_reopen(transport);
+	now = transport->outage;
+	pthread_mutex_unlock(&engine->device_lock);
+	if (now != before)
+		eng_outage_changed(transport, before);
+}
+
+void eng_outage_look(struct core_engine *engine)
+{
+	for (uint32_t i = 0; i < engine->transport_cnt; i++)
+		if (eng_transport_at(engine, i)->ops->health)
+			eng_outage_look_at(eng_transport_at(engine, i));
+}
+
+int eng_outage_enter(struct eng_transport *transport)
+{
+	pthread_mutex_lock(&transport->engine->device_lock);
+	if (transport->outage != -FI_EIO && !eng_outage_is_closed(transport))
+		return 0;
+	pthread_mutex_unlock(&transport->engine->device_lock);
+	return -FI_ENODEV;
+}
+
+int eng_outage_leave(struct core_engine_ep *eep, struct eng_transport *transport, int ret)
+{
+	bool is_doubtful = ret == -FI_EIO && transport->ops->health && !transport->refused;
+
+	transport->user_cnt += !ret;
+	transport->refused = ret == -FI_EIO;
+	pthread_mutex_unlock(&transport->engine->device_lock);
+	if (!is_doubtful)
+		return ret;
+	eng_event_push_look(eep, ENG_EVENT_LOOK);
+	return -FI_ENODEV;
+}
+
+void eng_outage_put(struct eng_transport *transport)
+{
+	pthread_mutex_lock(&transport->engine->device_lock);
+	transport->user_cnt--;
+	pthread_mutex_unlock(&transport->engine->device_lock);
+}

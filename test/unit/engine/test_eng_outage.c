@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Outages of the second transport's device: what the handshake is told, and when it is reopened. */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "cm/conn/cm_conn.h"
+#include "cm/ep/cm_ep.h"
+#include "eng_fixture.h"
+#include "engine/eng_event.h"
+#include "engine/eng_outage.h"
+#include "wire/wire_cm.h"
+
+#define BOTH (WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC)
+
+static int state, reopen_ret;
+static unsigned reopened, polls;
+static struct eng_transport_ops frail;
+static struct eng_transports transports;
+static struct eng_transport *transport;
+
+static int health(struct eng_transport *t)
+{
+	return state;
+}
+
+static int reopen(struct eng_transport *t)
+{
+	reopened++;
+	if (reopen_ret)
+		return reopen_ret;
+	t->ops->close(t);
+	state = 0;
+	return t->ops->open(t);
+}
+
+static bool count_poll(struct eng_transport *t)
+{
+	polls++;
+	return false;
+}
+
+static int open_frail(struct eng_transport *t)
+{
+	int ret;
+
+	t->ops = &fake_transport_ops[1]; /* which the fake transport knows */
+	ret = t->ops->open(t);
+	t->ops = &frail;
+	return ret;
+}
+
+static void start(void)
+{
+	state = reopen_ret = 0;
+	reopened = 0;
+	frail = fake_transport_ops[1];
+	frail.open = open_frail;
+	frail.poll = count_poll;
+	frail.health = health;
+	frail.reopen = reopen;
+	transports = (struct eng_transports){ 2, { &fake_transport_ops[0], &frail } };
+	whole_open(&wholes[0], &transports);
+	transport = eng_transport_at(wholes[0].engine, 1);
+	fake_cfg.fail_prepare = 0;
+}
+
+static void stop(void)
+{
+	whole_close(&wholes[0]);
+}
+
+TestSuite(eng_outage, .init = start, .fini = stop, .timeout = 200);
+
+static uint32_t sound(void)
+{
+	return cm_ep_sound_paths(wholes[0].eep->cep, BOTH);
+}
+
+static int prepare(struct eng_conn **conn)
+{
+	struct cm_params params = { .path = WIRE_CM_PATH_NIC };
+	void *user = NULL;
+	struct cm_conn *cm = calloc(1, sizeof(*cm));
+	int ret = eng_cm_ops.prepare(wholes[0].eep, cm, &params, &user);
+
+	*conn = user;
+	if (ret)
+		cm_conn_put(cm);
+	return ret;
+}
+
+static void look(void)
+{
+	transport->reopen_ns = 0;
+	eng_outage_look(wholes[0].engine);
+}
+
+Test(eng_outage, a_port_that_is_down_takes_its_path_away_until_it_is_up)
+{
+	struct eng_conn *conn;
+
+	look();
+	cr_expect_eq(sound(), BOTH);
+	cr_expect_not(wholes[0].engine->has_outage);
+	state = -FI_ENETDOWN;
+	look();
+	cr_expect_eq(sound(), WIRE_CM_PATH_SHM);
+	cr_expect_eq(cm_ep_sound_paths(wholes[0].eep->cep, WIRE_CM_PATH_NIC), WIRE_CM_PATH_NIC,
+		     "the only one stays");
+	cr_expect(wholes[0].engine->has_outage);
+	cr_assert_eq(prepare(&conn), 0, "it may be up in time");
+	eng_conn_free(conn);
+	state = 0;
+	look();
+	cr_expect_eq(sound(), BOTH);
+	cr_expect_not(wholes[0].engine->has_outage);
+	cr_expect_eq(reopened, 0);
+}
+
+Test(eng_outage, a_failed_device_is_reopened_when_no_connection_is_left)
+{
+	struct eng_conn *before, *after;
+
+	cr_assert_eq(prepare(&before), 0);
+	state = -FI_EIO;
+	look();
+	look();
+	cr_expect_eq(reopened, 0, "a connection refers to it");
+	cr_expect_eq(prepare(&after), -FI_ENODEV);
+	eng_conn_free(before);
+	look();
+	cr_expect_eq(reopened, 1);
+	cr_expect_eq(transport->outage, 0);
+	cr_assert_eq(prepare(&after), 0);
+	eng_conn_free(after);
+	cr_expect_eq(transport->user_cnt, 0);
+}
+
+Test(eng_outage, a_device_that_is_away_is_tried_again_and_not_touched_meanwhile)
+{
+	struct eng_conn *conn;
+
+	state = -FI_EIO;
+	reopen_ret = -FI_ENODEV;
+	look();
+	look();
+	cr_expect_eq(reopened, 2);
+	cr_expect(eng_outage_is_closed(transport));
+	cr_expect_eq(sound(), WIRE_CM_PATH_SHM);
+	cr_expect_eq(prepare(&conn), -FI_ENODEV);
+	polls = 0;
+	cr_expect_eq(eng_arm(&wholes[0].engine->base), 0);
+	eng_disarm(&wholes[0].engine->base);
+	cr_expect_eq(polls, 0);
+	reopen_ret = 0;
+	look();
+	cr_expect_eq(sound(), BOTH);
+}
+
+Test(eng_outage, attempts_to_open_a_device_are_half_a_second_apart)
+{
+	state = -FI_EIO;
+	reopen_ret = -FI_ENODEV;
+	for (int i = 0; i < 10; i++) {
+		look();
+		transport->reopen_ns += 1000 * 1000000000ull; /* this machine may be slow */
+		eng_outage_look(wholes[0].engine);
+		eng_outage_look(wholes[0].engine);
+	}
+	cr_expect_eq(reopened, 10);
+	reopen_ret = 0;
+	look();
+}
+
+Test(eng_outage, the_first_refusal_of_a_device_is_a_reason_to_look_at_it)
+{
+	struct eng_conn *conn;
+
+	fake_cfg.fail_prepare = -FI_EIO;
+	cr_expect_eq(prepare(&conn), -FI_ENODEV);
+	cr_expect(wholes[0].eep->look_queued);
+	cr_expect_eq(prepare(&conn), -FI_EIO, "the device lives, and refuses");
+	fake_cfg.fail_prepare = 0;
+	cr_assert_eq(prepare(&conn), 0);
+	eng_conn_free(conn);
+	cr_expect_not(transport->refused);
+}
