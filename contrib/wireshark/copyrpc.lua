@@ -27,7 +27,7 @@ local kinds = { [0] = "REQ", "RFR", "CR", "RESP" }
 local request_types = { "BATCH", "REPLIES", "GET" }
 local reply_types = { [0] = "at once", "waited", "refused", "sender had been away", "GAP", "KEPT" }
 local frame_kinds = { "message", "call", "response" }
-local operations = { "MSG", "PART", "CONT", "RNDV", "DLVR", "WRITE", "READ", "FETCH", "EXPOSE", "ATOMIC", "COLL", "RPC", "LEASE" }
+local operations = { "MSG", "PART", "CONT", "RNDV", "DLVR", "WRITE", "READ", "FETCH", "EXPOSE", "ATOMIC", "COLL", "RPC", "LEASE", "SYNC" }
 local operation_of = {}
 for number, name in ipairs(operations) do
 	operation_of[name] = number
@@ -596,6 +596,7 @@ local own_fields = {
 	CONT = { call = { cont_s }, oneway = { cont_s }, bytes = true },
 	RNDV = { call = { rndv_s } },
 	DLVR = { call = {}, bytes = true },
+	SYNC = { call = {}, bytes = true },
 	WRITE = { call = { access_s }, bytes = true },
 	READ = { call = { access_s } },
 	FETCH = { call = { access_s, fetch_s } },
@@ -652,7 +653,7 @@ local function read_reply(tvb, at, limit, operation, node)
 		at = at + s.len
 		return v
 	end
-	if operation == "RNDV" or operation == "DLVR" or operation == "CONT" then
+	if operation == "RNDV" or operation == "DLVR" or operation == "SYNC" or operation == "CONT" then
 		take(status_s)
 	elseif operation == "ATOMIC" then
 		take(atomic_response_s)

@@ -17,7 +17,7 @@
 #define OPS 48
 #define LEN 70000 /* bytes: more than one step transfers */
 
-enum kind { SEND, SEND_LONG, TSEND_LONG, DELIVER, WRITE, READ, FETCH };
+enum kind { SEND, SEND_LONG, TSEND_LONG, DELIVER, MATCH, WRITE, READ, FETCH };
 
 static uint8_t bytes[OPS][LEN];
 static uint64_t numbers[OPS], olds[OPS];
@@ -33,14 +33,14 @@ static uint64_t caps_of(int kind)
 	}
 }
 
-static ssize_t deliver(struct ft_fab *fab, int i, void *context)
+static ssize_t send_level(struct ft_fab *fab, int i, uint64_t level, void *context)
 {
 	struct iovec iov = { bytes[i], 100 };
 	struct fi_msg msg = {
 		.msg_iov = &iov, .iov_count = 1, .addr = fab->addr[1], .context = context
 	};
 
-	return fi_sendmsg(fab->ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+	return fi_sendmsg(fab->ep, &msg, level | FI_COMPLETION);
 }
 
 static ssize_t post(struct ft_fab *fab, int kind, int i, const struct ft_target *there,
@@ -54,7 +54,8 @@ static ssize_t post(struct ft_fab *fab, int kind, int i, const struct ft_target 
 	case SEND: return fi_send(ep, bytes[i], 100, NULL, to, context);
 	case SEND_LONG: return fi_send(ep, bytes[i], LEN, NULL, to, context);
 	case TSEND_LONG: return fi_tsend(ep, bytes[i], LEN, NULL, to, 7, context);
-	case DELIVER: return deliver(fab, i, context);
+	case DELIVER: return send_level(fab, i, FI_DELIVERY_COMPLETE, context);
+	case MATCH: return send_level(fab, i, FI_MATCH_COMPLETE, context);
 	case WRITE: return fi_write(ep, bytes[i], LEN, NULL, to, there->base, there->key, context);
 	case READ: return fi_read(ep, bytes[i], LEN, NULL, to, there->base, there->key, context);
 	default:
@@ -101,12 +102,15 @@ static void run_close(struct ft *ft)
 	struct ft_fab fab;
 	char go;
 
-	ft_fab_open(&fab, ft, &(struct ft_want){ .caps = caps_of(kind) });
+	ft_fab_open(&fab, ft,
+		    &(struct ft_want){ .caps = caps_of(kind),
+				       .tx_flags = kind == MATCH ? FI_MATCH_COMPLETE : 0 });
 	if (reaches_memory(kind)) {
 		ft_region_open(&fab, &region, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 5);
 		ft_region_swap(&fab, &region, !ft->rank);
 	}
-	ft_send_wait(&fab, FT_PLAIN,
+	/* Connects, and is not received. */
+	ft_send_wait(&fab, kind == MATCH ? FT_INJECT : FT_PLAIN,
 		     (struct ft_msg){ .tagged = kind == TSEND_LONG,
 				      .buf = bytes[0],
 				      .len = 1,
@@ -128,6 +132,7 @@ static const struct ft_case cases[] = {
 	FT_CASE("send-long", run_close, "Long sends end once.", .arg = SEND_LONG),
 	FT_CASE("tsend-long", run_close, "Long tagged sends end once.", .arg = TSEND_LONG),
 	FT_CASE("deliver", run_close, "Sends that wait for delivery end once.", .arg = DELIVER),
+	FT_CASE("match", run_close, "Sends that wait for a receive end once.", .arg = MATCH),
 	FT_CASE("write", run_close, "Writes end once.", .arg = WRITE),
 	FT_CASE("read", run_close, "Reads end once.", .arg = READ),
 	FT_CASE("fetch", run_close, "Atomics that fetch end once.", .arg = FETCH),

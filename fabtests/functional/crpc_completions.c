@@ -97,6 +97,25 @@ static void run_levels(struct ft *ft)
 	run_asks(ft, (struct ft_want){ 0 }, asks, FT_CNT(asks));
 }
 
+static void run_match_level(struct ft *ft)
+{
+	static const struct ask asks[] = {
+		{ FT_PLAIN, 0, FT_ONE },
+		{ FT_VECTOR, 0, FT_ONE },
+		{ FT_DATA, 0, FT_ONE },
+		{ FT_INJECT, 0, FT_NONE },
+		{ FT_INJECT_DATA, 0, FT_NONE },
+		{ FT_BY_MSG, FI_MATCH_COMPLETE, FT_ONE },
+		{ FT_BY_MSG, FI_MATCH_COMPLETE | FI_INJECT, FT_ONE },
+		{ FT_BY_MSG, FI_MATCH_COMPLETE | FI_DELIVERY_COMPLETE, FT_ONE },
+		{ FT_BY_MSG, FI_MATCH_COMPLETE | FI_REMOTE_CQ_DATA, FT_ONE },
+		{ FT_BY_MSG, FI_MATCH_COMPLETE | FI_FENCE, FT_ONE },
+		{ FT_BY_MSG, FI_MATCH_COMPLETE | FI_MORE, FT_ONE },
+	};
+
+	run_asks(ft, (struct ft_want){ .tx_flags = FI_MATCH_COMPLETE }, asks, FT_CNT(asks));
+}
+
 static void run_selective(struct ft *ft)
 {
 	static const struct ask asks[] = {
@@ -435,6 +454,8 @@ static const struct ft_case cases[] = {
 	FT_CASE("every-call", run_every_call,
 		"Each operation writes one completion; an inject call writes none."),
 	FT_CASE("levels", run_levels, "Whatever the completion level, there is one completion."),
+	FT_CASE("match-level", run_match_level,
+		"With FI_MATCH_COMPLETE, too, as a default and as a flag."),
 	FT_CASE("selective", run_selective,
 		"With FI_SELECTIVE_COMPLETION only FI_COMPLETION writes a completion."),
 	FT_CASE("selective-default", run_selective_default,

@@ -137,7 +137,8 @@ static bool can(const struct ft_fab *fab, const struct shape *s)
 	if (ft_way_injects(s->send) && s->len > fab->info->tx_attr->inject_size)
 		return false;
 	/* The completion may wait for the receive: sent early, it would wait for itself. */
-	return !(s->early && !ft_way_injects(s->send) && s->len > 4096);
+	return !(s->early && !ft_way_injects(s->send) &&
+		 (s->len > 4096 || fab->want.tx_flags & FI_MATCH_COMPLETE));
 }
 
 static void all_shapes(struct ft_fab *fab, bool tagged, enum fi_cq_format format)
@@ -205,6 +206,11 @@ static void run_one_thread(struct ft *ft)
 static void run_delivery(struct ft *ft)
 {
 	run_with(ft, (struct ft_want){ .tx_flags = FI_DELIVERY_COMPLETE });
+}
+
+static void run_match(struct ft *ft)
+{
+	run_with(ft, (struct ft_want){ .tx_flags = FI_MATCH_COMPLETE });
 }
 
 /* ---- to oneself ---- */
@@ -314,6 +320,9 @@ static const struct ft_case cases[] = {
 		"FI_DELIVERY_COMPLETE as default completes every send once."),
 	FT_CASE("tagged-delivery", run_delivery,
 		"FI_DELIVERY_COMPLETE as default completes every send once.", .arg = 1),
+	FT_CASE("msg-match", run_match, "FI_MATCH_COMPLETE as default completes every send once."),
+	FT_CASE("tagged-match", run_match,
+		"FI_MATCH_COMPLETE as default completes every send once.", .arg = 1),
 	FT_CASE("msg-self", run_self, "An endpoint may send to its own address.", .procs = 1),
 	FT_CASE("tagged-self", run_self, "An endpoint may send to its own address.", .procs = 1,
 		.arg = 1),

@@ -305,6 +305,136 @@ static void run_claim_left(struct ft *ft)
 	end(&fab);
 }
 
+/* ---- FI_MATCH_COMPLETE ---- */
+
+static struct ft_op *send_matching(struct ft_fab *fab, void *buf, size_t len, uint64_t flags)
+{
+	struct ft_msg msg = { .tagged = true,
+			      .buf = buf,
+			      .len = len,
+			      .rank = !fab->ft->rank,
+			      .tag = TAG,
+			      .flags = FI_MATCH_COMPLETE | FI_COMPLETION | flags,
+			      .op = ft_op_new(fab, FT_ONE) };
+
+	FT_POST(fab, ft_send(fab, FT_BY_MSG, &msg));
+	return msg.op;
+}
+
+/* Expects that a send still waits, before the peer takes the message, and then that it ends. */
+static void match_sender(struct ft_fab *fab, size_t len, uint64_t flags)
+{
+	uint8_t *buf = ft_buf_new(len);
+	struct ft_op *op;
+
+	for (int i = 0; i < 4; i++) {
+		ft_fill(buf, len, (uint32_t)i);
+		op = send_matching(fab, buf, len, flags);
+		ft_sync(fab->ft); /* the peer has seen the message, or claimed it */
+		ft_quiet(fab, 0.02);
+		FT_CHECK(!op->seen, "send %d is complete, and no receive was posted", i);
+		ft_sync(fab->ft);
+		ft_wait_good(fab, op);
+	}
+	ft_buf_free(buf);
+}
+
+/* Takes messages by a receive, a claim, and by discarding one with and without a claim. */
+static void match_receiver(struct ft_fab *fab, size_t len)
+{
+	struct ft_op *op;
+
+	for (int i = 0; i < 4; i++) {
+		op = look_until(fab, TAG, FI_PEEK | (i & 1 ? FI_CLAIM : 0));
+		FT_CHECK(op->len == len, "%zu bytes", op->len);
+		ft_sync(fab->ft);
+		ft_quiet(fab, 0.02);
+		ft_sync(fab->ft);
+		if (!(i & 1))
+			ft_op_put(fab, op);
+		if (i == 0)
+			take(fab, TAG, 0, len, 0);
+		else if (i == 1)
+			claim_take(fab, op, len, 1);
+		else if (i == 2)
+			ft_op_put(fab, look(fab, TAG, FI_PEEK | FI_DISCARD, NULL));
+		else {
+			op->seen = 0;
+			ft_op_put(fab, look(fab, TAG, FI_CLAIM | FI_DISCARD, op));
+		}
+	}
+}
+
+static void run_match(struct ft *ft)
+{
+	struct ft_want want = { .caps = FI_TAGGED, .tx_flags = FI_MATCH_COMPLETE };
+	size_t len = (size_t)ft->test->arg;
+	struct ft_fab fab;
+
+	ft_fab_open(&fab, ft, &want);
+	ft_sync(ft);
+	if (ft->rank == 1)
+		match_receiver(&fab, len);
+	else if (len > fab.info->tx_attr->inject_size)
+		match_sender(&fab, len, 0);
+	else
+		match_sender(&fab, len, FI_INJECT);
+	end(&fab);
+}
+
+/* A receive that is too short matches, and its error is the receiver's alone. */
+static void run_match_cut(struct ft *ft)
+{
+	struct ft_want want = { .caps = FI_TAGGED, .tx_flags = FI_MATCH_COMPLETE };
+	size_t len = (size_t)ft->test->arg;
+	uint8_t *buf = ft_buf_new(len);
+	struct ft_fab fab;
+
+	ft_fab_open(&fab, ft, &want);
+	ft_sync(ft);
+	if (ft->rank == 1)
+		ft_wait_bad(&fab, ft_recv_post(&fab, true, TAG, buf, len / 2), FI_ETRUNC);
+	else
+		ft_wait_good(&fab, send_matching(&fab, buf, len, 0));
+	end(&fab);
+	ft_buf_free(buf);
+}
+
+/* Many sends wait in an order that is not the receiver's. */
+static void run_match_many(struct ft *ft)
+{
+	struct ft_want want = { .caps = FI_TAGGED, .tx_flags = FI_MATCH_COMPLETE };
+	struct ft_op *ops[100];
+	uint64_t bufs[100];
+	struct ft_fab fab;
+
+	ft_fab_open(&fab, ft, &want);
+	ft_sync(ft);
+	for (int i = 0; i < 100; i++) {
+		struct ft_msg msg = { .tagged = true,
+				      .tag = TAG + (uint64_t)i,
+				      .buf = &bufs[i],
+				      .len = sizeof(bufs[i]),
+				      .rank = 1,
+				      .op = ft_op_new(&fab, FT_ONE) };
+
+		ops[i] = msg.op;
+		bufs[i] = (uint64_t)i;
+		if (ft->rank == 0) {
+			FT_POST(&fab, ft_send(&fab, FT_PLAIN, &msg));
+			continue;
+		}
+		msg.rank = 0;
+		msg.tag = TAG + 99 - (uint64_t)i;
+		FT_POST(&fab, ft_recv(&fab, FT_PLAIN, &msg));
+		ft_wait_good(&fab, ops[i]);
+		FT_CHECK(bufs[i] == (uint64_t)(99 - i), "receive %d took %d", i, (int)bufs[i]);
+	}
+	for (int i = 0; ft->rank == 0 && i < 100; i++)
+		ft_wait_good(&fab, ops[i]);
+	end(&fab);
+}
+
 /* ---- many messages into one buffer ---- */
 
 struct multi {
@@ -414,6 +544,19 @@ static const struct ft_case cases[] = {
 		.arg = 0),
 	FT_CASE("peek-long", run_peek, "A peek tells of a message and leaves it, or FI_ENOMSG.",
 		.arg = 4000),
+	FT_CASE("match-empty", run_match, "FI_MATCH_COMPLETE waits until a message is taken.",
+		.arg = 0),
+	FT_CASE("match-short", run_match, "FI_MATCH_COMPLETE waits until a message is taken.",
+		.arg = 40),
+	FT_CASE("match-kept", run_match, "FI_MATCH_COMPLETE waits until a message is taken.",
+		.arg = 4000),
+	FT_CASE("match-long", run_match, "FI_MATCH_COMPLETE waits until a message is taken.",
+		.arg = 300000),
+	FT_CASE("match-cut-short", run_match_cut, "A message that is cut has matched.", .arg = 40),
+	FT_CASE("match-cut-long", run_match_cut, "A message that is cut has matched.",
+		.arg = 300000),
+	FT_CASE("match-many", run_match_many,
+		"Sends with FI_MATCH_COMPLETE end in the order of their receives."),
 	FT_CASE("claim-short", run_claim, "A claimed message is for the paired claim only.",
 		.arg = 40),
 	FT_CASE("claim-long", run_claim, "A claimed message is for the paired claim only.",

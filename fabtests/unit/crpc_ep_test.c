@@ -272,7 +272,7 @@ static void run_bad_flags(struct ft *ft)
 	if (is_ours(ft)) {                                       /* fi_copyrpc(7): not offered */
 		FT_REFUSED(fi_sendmsg(fab.ep, &msg, FI_COMMIT_COMPLETE));
 		FT_REFUSED(fi_sendmsg(fab.ep, &msg, FI_MULTICAST));
-		FT_REFUSED(fi_tsendmsg(fab.ep, &tagged, FI_MATCH_COMPLETE));
+		FT_REFUSED(fi_trecvmsg(fab.ep, &tagged, FI_MATCH_COMPLETE));
 	}
 	ft_quiet(&fab, 0.02);
 	ft_fab_close(&fab);

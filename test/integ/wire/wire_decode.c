@@ -390,6 +390,7 @@ static void decode_reply(uint32_t op, const uint8_t *at, uint32_t len)
 	switch (op) {
 	case WIRE_OP_RNDV:
 	case WIRE_OP_DLVR:
+	case WIRE_OP_SYNC:
 	case WIRE_OP_CONT:
 		memcpy(&status, at, sizeof(status));
 		SHOW("status", &status, status);

@@ -323,6 +323,7 @@ static void fill_calls(struct body *body)
 	add_call(body, WIRE_OP_CONT, WIRE_OP_CONT, &cont, sizeof(cont));
 	add_call(body, WIRE_OP_RNDV, WIRE_OP_RNDV | WIRE_F_TAG, &rndv, sizeof(rndv));
 	add_call(body, WIRE_OP_DLVR, WIRE_OP_DLVR | WIRE_F_TAG | WIRE_F_DATA64, "confirm", 7);
+	add_call(body, WIRE_OP_SYNC, WIRE_OP_SYNC | WIRE_F_TAG, "match", 5);
 	add_call(body, WIRE_OP_WRITE, WIRE_OP_WRITE | WIRE_F_DATA32, &rma, sizeof(rma));
 	add_call(body, WIRE_OP_READ, WIRE_OP_READ, &rma, sizeof(rma));
 	add_call(body, WIRE_OP_FETCH, WIRE_OP_FETCH, fetch, sizeof(fetch));
@@ -353,6 +354,7 @@ static void fill_replies(struct body *body)
 	add_reply(body, WIRE_OP_CONT, &status, sizeof(status));
 	add_reply(body, WIRE_OP_RNDV, &status, sizeof(status));
 	add_reply(body, WIRE_OP_DLVR, &status, sizeof(status));
+	add_reply(body, WIRE_OP_SYNC, &status, sizeof(status));
 	add_reply(body, WIRE_OP_WRITE, &done, sizeof(done));
 	add_reply(body, WIRE_OP_READ, &done, sizeof(done));
 	add_reply(body, WIRE_OP_FETCH, &refused, sizeof(refused));

@@ -128,6 +128,7 @@ Test(core_peer, a_death_ends_open_sends_and_directed_receives, .init = setup, .f
 		;
 	node_send(&nodes[0], 1, out, 20000, true, 2, 0, &out[0]); /* announced, not fetched */
 	node_send(&nodes[0], 1, out, 8, true, 2, FI_DELIVERY_COMPLETE, &out[1]);
+	node_send(&nodes[0], 1, out, 8, true, 2, FI_MATCH_COMPLETE, &out[3]);
 	node_send(&nodes[0], 2, out, 20000, true, 2, 0, &out[2]); /* to another peer */
 	node_recv(&nodes[0], 1, in, 8, true, 1, 0, 0, &in[0]);
 	node_recv(&nodes[0], 2, in, 8, true, 1, 0, 0, &in[1]);
@@ -137,6 +138,7 @@ Test(core_peer, a_death_ends_open_sends_and_directed_receives, .init = setup, .f
 	ends_with(&nodes[0], &in[0], FI_ECONNRESET);
 	ends_with(&nodes[0], &out[0], FI_ECONNRESET);
 	ends_with(&nodes[0], &out[1], FI_ECONNRESET);
+	ends_with(&nodes[0], &out[3], FI_ECONNRESET);
 	cr_assert_eq(node_poll(&nodes[0], &e, &err), 0, "the others go on");
 	cr_assert_eq(nodes[0].ep.tx_open, 1);
 	node_send(&nodes[2], 0, out, 8, true, 1, 0, NULL);

@@ -86,10 +86,10 @@ Test(core_self, messages_of_each_protocol_arrive_before_and_after_the_receive)
 {
 	static const size_t lens[] = { 0,    1, EAGER_MAX, EAGER_MAX + 1, FETCH_MIN, FETCH_MIN + 1,
 				       BYTES };
-	static const uint64_t flags[] = { 0, FI_DELIVERY_COMPLETE };
+	static const uint64_t flags[] = { 0, FI_DELIVERY_COMPLETE, FI_MATCH_COMPLETE };
 
 	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++)
-		for (unsigned j = 0; j < 8; j++)
+		for (unsigned j = 0; j < 12; j++)
 			exchange(lens[i], j & 1, j & 2, flags[j >> 2]);
 	cr_assert_eq(node.ep.unexps.used_cnt, 0);
 }

@@ -41,7 +41,8 @@ enum wire_op {
 	WIRE_OP_RPC = 12,   /* call: user's request; no flags, the word carries the maximum
 			      * response size instead: wire_rpc_word */
 	WIRE_OP_LEASE = 13, /* call: requests the lease of a region, or revokes it (wire_rma.h) */
-	WIRE_OP_LAST = WIRE_OP_LEASE,
+	WIRE_OP_SYNC = 14,  /* call: whole message; the response confirms its match */
+	WIRE_OP_LAST = WIRE_OP_SYNC,
 };
 
 #define WIRE_OP_MASK    0x0000000Fu
@@ -97,7 +98,7 @@ struct wire_rndv {
 	uint64_t key;  /* the device's rkey; 0 if the device needs none */
 };
 
-/** Response to RNDV, DLVR and a CONT that is a call. */
+/** Response to RNDV, DLVR, SYNC and a CONT that is a call. */
 struct wire_status {
 	uint32_t status;  /* 0: delivered; a positive FI_E*; or WIRE_STATUS_PULL, to RNDV only */
 	uint32_t recv_id; /* WIRE_STATUS_PULL: identifies the message in CONT parts; else a hint */

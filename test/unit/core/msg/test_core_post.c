@@ -112,7 +112,7 @@ static void step_send(void)
 	s.end = rnd(4) ? CORE_POST_COMPLETES : rnd(2) ? CORE_POST_DEFERS : CORE_POST_LEAVES;
 	s.flags = (rnd(2) ? FI_COMPLETION : 0) | (rnd(2) ? FI_REMOTE_CQ_DATA : 0) |
 		  (rnd(8) ? 0 : FI_DELIVERY_COMPLETE) | (rnd(8) ? 0 : FI_MORE) |
-		  (rnd(8) ? 0 : FI_INJECT);
+		  (rnd(8) ? 0 : FI_INJECT) | (rnd(16) ? 0 : FI_MATCH_COMPLETE);
 	if (!rnd(50))
 		s.addr = rnd(2) ? s.node : 77; /* itself, or an unknown address */
 	for (int world = 0; world < WORLDS; world++)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Receive side of pipelined and delivery-complete messages: order, integrity, malformed frames. */
+/* Receive side of messages of several frames or with a reply: order, integrity, malformed frames. */
 #include "core/msg/core_rx_bulk.h"
 #include "core/core_handler.h"
 
 #include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
 #include <string.h>
 
 #include "support/core_pair.h"
@@ -130,6 +132,105 @@ Test(core_rx_bulk, a_kept_message_counts_as_delivered)
 	}
 }
 
+/** Sends a message that completes when it has matched, and expects that it waits. */
+static void send_unmatched(size_t len)
+{
+	node_fill(out, len, 1);
+	node_send(&nodes[0], 1, out, len, true, 7, FI_COMPLETION | FI_MATCH_COMPLETE, &out);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(node_poll(&nodes[0], &e, &err), 0, "%zu: no receive", len);
+}
+
+static int probe(uint64_t flags)
+{
+	struct core_recv r = {
+		.src = 0, .tag = 7, .context = &nodes, .flags = flags, .tagged = true
+	};
+
+	r.iov = &(struct iovec){ in, sizeof(in) };
+	r.iov_cnt = 1;
+	return (int)(flags & FI_PEEK ? core_rx_peek(&nodes[1].ep, &r)
+				     : core_rx_claim(&nodes[1].ep, &r));
+}
+
+/** Claims the message, which must leave its sender waiting. */
+static void claim(void)
+{
+	cr_assert_eq(probe(FI_PEEK | FI_CLAIM), 0);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_assert_eq(node_poll(&nodes[0], &e, &err), 0, "a claimed message has no receive");
+}
+
+Test(core_rx_bulk, a_claimed_message_matches_when_it_is_received)
+{
+	send_unmatched(100);
+	claim();
+	cr_assert_eq(probe(FI_CLAIM), 0);
+	nodes_settle(nodes, 2);
+	cr_expect_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_expect_eq(node_poll(&nodes[0], &e, &err), 1);
+	cr_expect(node_check(in, 100, 1));
+}
+
+Test(core_rx_bulk, a_discarded_message_has_matched)
+{
+	for (unsigned claimed = 0; claimed < 2; claimed++) {
+		send_unmatched(1000);
+		if (claimed)
+			claim();
+		cr_assert_eq(probe((claimed ? FI_CLAIM : FI_PEEK) | FI_DISCARD), 0);
+		nodes_settle(nodes, 2);
+		cr_expect_eq(node_poll(&nodes[1], &e, &err), 1);
+		cr_expect_eq(node_poll(&nodes[0], &e, &err), 1, "claimed: %u", claimed);
+	}
+	cr_expect_eq(nodes[1].ep.unexps.used_cnt, 0);
+}
+
+Test(core_rx_bulk, a_message_that_is_cut_has_matched)
+{
+	for (unsigned posted = 0; posted < 2; posted++) {
+		if (!posted)
+			send_unmatched(100);
+		node_recv(&nodes[1], 0, in, 40, true, 7, 0, FI_COMPLETION, &in);
+		if (posted)
+			node_send(&nodes[0], 1, out, 100, true, 7,
+				  FI_COMPLETION | FI_MATCH_COMPLETE, &out);
+		nodes_settle(nodes, 2);
+		cr_expect_eq(node_poll(&nodes[1], &e, &err), -FI_EAVAIL);
+		cr_expect_eq(err.err, FI_ETRUNC);
+		cr_expect_eq(node_poll(&nodes[0], &e, &err), 1, "posted: %u", posted);
+	}
+}
+
+Test(core_rx_bulk, a_receive_that_was_cancelled_matches_nothing)
+{
+	node_recv(&nodes[1], 0, in, sizeof(in), true, 7, 0, FI_COMPLETION, &in);
+	cr_assert_eq(core_rx_cancel(&nodes[1].ep, &in), 0);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), -FI_EAVAIL);
+	send_unmatched(100);
+	node_recv(&nodes[1], 0, in, sizeof(in), true, 7, 0, FI_COMPLETION, &in);
+	nodes_settle(nodes, 2);
+	cr_expect_eq(node_poll(&nodes[0], &e, &err), 1);
+	cr_expect_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_expect(node_check(in, 100, 1));
+}
+
+/** Keeps the bytes in the ring while memory is used up: there, too, the reply waits for a match. */
+Test(core_rx_bulk, a_retained_message_is_confirmed_once)
+{
+	nodes[1].dom.limits.unexpected_mem = 100;
+	send_unmatched(1000);
+	cr_assert_eq(fake_engine_retained(), 1);
+	node_recv(&nodes[1], 0, in, sizeof(in), true, 7, 0, FI_COMPLETION, &in);
+	nodes_settle(nodes, 2);
+	cr_expect_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_expect(node_check(in, 1000, 1));
+	cr_expect_eq(node_poll(&nodes[0], &e, &err), 1);
+	cr_expect_eq(node_poll(&nodes[0], &e, &err), 0);
+	cr_expect_eq(fake_engine_retained(), 0);
+}
+
 /** Malformed calls, and calls without room for the reply, are refused and leave no record. */
 Test(core_rx_bulk, malformed_calls_are_refused)
 {
@@ -141,6 +242,8 @@ Test(core_rx_bulk, malformed_calls_are_refused)
 		{ WIRE_OP_RNDV, 24, 15 },              /* no room for the reply */
 		{ WIRE_OP_DLVR, 8, 15 },               /* no room for the reply */
 		{ WIRE_OP_DLVR | WIRE_F_TAG, 7, 16 },  /* truncated tag */
+		{ WIRE_OP_SYNC, 8, 15 },               /* no room for the reply */
+		{ WIRE_OP_SYNC | WIRE_F_TAG, 7, 16 },  /* truncated tag */
 		{ WIRE_OP_CONT, 32, 16 },              /* no such message */
 		{ WIRE_OP_CONT | WIRE_F_TAG, 40, 16 }, /* tag not allowed */
 		{ WIRE_OP_MSG, 8, 16 },                /* not a call */

@@ -75,7 +75,8 @@ static void step_send(void)
 {
 	struct op *op = &ops[op_cnt];
 	unsigned from = rnd(NODES), to = rnd(NODES), t = rnd(TAGS + 1);
-	uint64_t flags = FI_COMPLETION | FI_REMOTE_CQ_DATA | (rnd(6) ? 0 : FI_DELIVERY_COMPLETE);
+	uint64_t flags = FI_COMPLETION | FI_REMOTE_CQ_DATA | (rnd(6) ? 0 : FI_DELIVERY_COMPLETE) |
+			 (rnd(6) ? 0 : FI_MATCH_COMPLETE);
 	int ret;
 
 	*op = (struct op){ .id = op_cnt, .len = random_len() };

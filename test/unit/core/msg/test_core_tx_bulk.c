@@ -115,6 +115,35 @@ Test(core_tx_bulk, delivery_complete_waits_for_the_peer)
 	}
 }
 
+Test(core_tx_bulk, match_complete_waits_for_the_receive)
+{
+	static const size_t lens[] = { 0, 1, EAGER, EAGER + 1, RNDV_MIN, LEN };
+	static const uint64_t levels[] = { FI_MATCH_COMPLETE,
+					   FI_MATCH_COMPLETE | FI_DELIVERY_COMPLETE };
+
+	for (unsigned i = 0; i < 12; i++) {
+		size_t len = lens[i / 2];
+
+		send_it(len, levels[i % 2]);
+		cr_expect_not(has_left(), "%zu bytes, no receive", len);
+		receive(len);
+		cr_expect(has_left(), "%zu bytes", len);
+	}
+}
+
+Test(core_tx_bulk, match_complete_ends_at_once_if_a_receive_is_posted)
+{
+	static const size_t lens[] = { 0, 1, EAGER, EAGER + 1, RNDV_MIN, LEN };
+
+	for (unsigned i = 0; i < 6; i++) {
+		cr_assert_eq(node_recv(&nodes[1], 0, in, sizeof(in), true, 0, 0, 0, in), 0);
+		send_it(lens[i], FI_MATCH_COMPLETE);
+		cr_expect(has_left(), "%zu bytes", lens[i]);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+		cr_expect(node_check(in, lens[i], 1), "%zu bytes", lens[i]);
+	}
+}
+
 Test(core_tx_bulk, a_buffer_that_cannot_be_exposed_is_pulled)
 {
 	fake_engine_cfg.expose_err = -FI_ENOMEM;

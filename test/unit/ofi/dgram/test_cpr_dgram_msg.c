@@ -89,6 +89,7 @@ Test(cpr_dgram_msg, calls_that_are_not_offered_are_refused)
 	cr_expect_eq(fi_tsend(p.ep[0], out, 1, NULL, p.addr[1], 7, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_sendmsg(p.ep[0], &msg, FI_REMOTE_CQ_DATA), -FI_EBADFLAGS);
 	cr_expect_eq(fi_sendmsg(p.ep[0], &msg, FI_DELIVERY_COMPLETE), -FI_EBADFLAGS);
+	cr_expect_eq(fi_sendmsg(p.ep[0], &msg, FI_MATCH_COMPLETE), -FI_EBADFLAGS);
 	cr_expect_eq(fi_recvmsg(p.ep[0], &msg, FI_PEEK), -FI_EBADFLAGS);
 	cr_expect_eq(fi_sendv(p.ep[0], iov, NULL, 5, p.addr[1], NULL), -FI_EINVAL);
 	cr_expect_eq(fi_recvv(p.ep[0], iov, NULL, 5, p.addr[1], NULL), -FI_EINVAL);

@@ -72,6 +72,8 @@ Test(cpr_attr, capabilities_and_flags_are_subsets_of_the_offer)
 	EXPECT_BITS(tx_attr->caps, FI_MSG | FI_RECV, FI_MSG | FI_RMA_PMEM);
 	EXPECT_BITS(rx_attr->caps, FI_TAGGED | FI_SEND, FI_NAMED_RX_CTX);
 	EXPECT_BITS(tx_attr->op_flags, FI_DELIVERY_COMPLETE | FI_COMPLETION, FI_COMMIT_COMPLETE);
+	EXPECT_BITS(tx_attr->op_flags, FI_MATCH_COMPLETE, FI_MULTICAST);
+	EXPECT_BITS(rx_attr->op_flags, FI_COMPLETION, FI_MATCH_COMPLETE);
 	EXPECT_BITS(rx_attr->op_flags, FI_COMPLETION | FI_MULTI_RECV, FI_INJECT);
 	EXPECT_BITS(tx_attr->msg_order, FI_ORDER_SAS | FI_ORDER_RAW, FI_ORDER_SAS | FI_ORDER_DATA);
 	EXPECT_BITS(rx_attr->msg_order, FI_ORDER_STRICT, FI_ORDER_DATA);

@@ -79,6 +79,8 @@ Test(cpr_dgram_info, features_beyond_datagrams_are_refused)
 	hints->domain_attr->cq_data_size = 0;
 	hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
 	cr_expect_eq(ret_of(), -FI_ENODATA);
+	hints->tx_attr->op_flags = FI_MATCH_COMPLETE;
+	cr_expect_eq(ret_of(), -FI_ENODATA);
 	hints->tx_attr->op_flags = FI_TRANSMIT_COMPLETE;
 	cr_expect_eq(ret_of(), 0);
 	hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;

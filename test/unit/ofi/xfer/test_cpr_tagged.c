@@ -71,12 +71,16 @@ Test(cpr_tagged, completions_of_sends_are_written_on_request)
 	struct fi_msg_tagged msg = {
 		.msg_iov = &iov, .iov_count = 1, .addr = p.addr[1], .tag = 5, .context = &msg
 	};
-	static const uint64_t levels[] = { 0, FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE,
-					   FI_DELIVERY_COMPLETE, FI_INJECT };
+	static const uint64_t levels[] = { 0,
+					   FI_INJECT_COMPLETE,
+					   FI_TRANSMIT_COMPLETE,
+					   FI_DELIVERY_COMPLETE,
+					   FI_MATCH_COMPLETE,
+					   FI_INJECT };
 	struct fi_cq_tagged_entry e;
 	size_t i;
 
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < 6; i++) {
 		EXPECT_ARRIVES(1, fi_tsendmsg(p.ep[0], &msg, levels[i]), 0);
 		cr_expect_eq(fi_cq_read(p.cq[0], &e, 1), -FI_EAGAIN);
 		EXPECT_ARRIVES(1, fi_tsendmsg(p.ep[0], &msg, levels[i] | FI_COMPLETION), 0);

@@ -21,7 +21,7 @@
 #include "wire/wire_op.h"
 
 /* Flags that send a message to the cold half. */
-#define CORE_POST_COLD_FLAGS (FI_DELIVERY_COMPLETE | FI_MORE | FI_INJECT)
+#define CORE_POST_COLD_FLAGS (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_MORE | FI_INJECT)
 
 /**
  * Arguments for the cold half, in memory during the call of the channel. In callee-saved registers

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Receive side of pipelined, rendezvous and delivery-complete messages: see core_rx_bulk.h. */
+/* Receive side of messages of several frames and of those that get a reply: see core_rx_bulk.h. */
 #include "core/msg/core_rx_bulk.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "core/core_peer.h"
 #include "wire/wire_op.h"
 
-/** Matches or keeps a message after its first frame: PART, RNDV or DLVR. */
+/** Matches or keeps a message after its first frame: PART, RNDV, DLVR or SYNC. */
 static enum core_rx_verdict core_rx_begin(struct core_unexp *in, struct core_head *head,
 					  core_retain_t retain)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Receive side of messages that need more than one frame or a reply: pipelined (PART), rendezvous
- * (RNDV) and delivery-complete (DLVR). Called by core_rx.c; the send side is core_tx_bulk.h.
+ * (RNDV), delivery-complete (DLVR) and match-complete (SYNC). Called by core_rx.c; the send side is
+ * core_tx_bulk.h.
  *
  * The first frame matches a receive or becomes unexpected. CONT frames follow in order.
  */
@@ -17,7 +18,10 @@ enum core_rx_verdict core_rx_on_part(struct core_chan *chan, struct core_head *h
 enum core_rx_verdict core_rx_on_cont(struct core_chan *chan, struct core_head *head,
 				     core_retain_t retain);
 
-/** Handle the calls RNDV (announces a message), DLVR (carries one) and CONT (last pulled part). */
+/**
+ * Handle the calls RNDV (announces a message), DLVR and SYNC (carry one) and CONT (last pulled
+ * part).
+ */
 enum core_rx_verdict core_rx_on_rndv(struct core_chan *chan, struct core_call_ref ref,
 				     struct core_head *head, core_retain_t retain);
 enum core_rx_verdict core_rx_on_dlvr(struct core_chan *chan, struct core_call_ref ref,

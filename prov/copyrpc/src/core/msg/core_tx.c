@@ -238,7 +238,7 @@ static ssize_t core_tx_send_announced(struct core_ep *ep, const struct core_send
 	if (UTIL_UNLIKELY(!peer))
 		return -FI_EINVAL;
 	if (UTIL_UNLIKELY(s->len >= peer->eager_end ||
-			  (s->flags & (FI_DELIVERY_COMPLETE | FI_FENCE))))
+			  (s->flags & (CORE_TX_REPLY_FLAGS | FI_FENCE))))
 		return core_tx_enqueue_cold(ep, peer, s);
 	ret = core_tx_send_eager(peer->chan, s);
 	if (UTIL_UNLIKELY(ret != 0))

@@ -4,7 +4,8 @@
  *
  * Length and completion level select one of four protocols:
  *   eager	one frame, without a request
- *   deliver	a call; its reply confirms delivery (FI_DELIVERY_COMPLETE)
+ *   deliver	a call; its reply confirms delivery (FI_DELIVERY_COMPLETE) or match
+ *		(FI_MATCH_COMPLETE)
  *   pipelined	PART, then CONT frames as room permits, while the receiver copies the first ones
  *   rendezvous	RNDV call; the receiver gets the bytes or requests CONT frames, and replies
  *

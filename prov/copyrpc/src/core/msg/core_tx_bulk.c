@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Send side of pipelined, rendezvous and delivery-complete messages: see core_tx_bulk.h. */
+/* Send side of messages of several frames and of those that get a reply: see core_tx_bulk.h. */
 #include "core/msg/core_tx_bulk.h"
 
 #include <rdma/fi_errno.h>
@@ -14,13 +14,13 @@
 
 bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags)
 {
-	return len > core_peer_eager_max(peer) || (flags & FI_DELIVERY_COMPLETE);
+	return len > core_peer_eager_max(peer) || (flags & CORE_TX_REPLY_FLAGS);
 }
 
 /** Returns true if the peer's get would be a copy by the kernel, and the ring may be faster. */
 static bool core_tx_is_selectable(const struct core_peer *peer, const struct core_tx_req *req)
 {
-	return !(req->flags & FI_DELIVERY_COMPLETE) && req->iov_cnt == 1 &&
+	return !(req->flags & CORE_TX_REPLY_FLAGS) && req->iov_cnt == 1 &&
 	       (peer->chan->caps & CORE_CHAN_GET) && !peer->chan->get_min &&
 	       req->len >= peer->ep->dom->limits.single_copy_min &&
 	       req->len >= CORE_TX_SELECTED_MIN && req->len <= CORE_TX_SELECTOR_MAX;
@@ -35,7 +35,7 @@ static bool core_tx_is_exposable(const struct core_peer *peer, const struct core
 /** Returns true for rendezvous, false for the pipelined protocol, where nothing is timed. */
 static bool core_tx_should_rndv(const struct core_peer *peer, const struct core_tx_req *req)
 {
-	if (req->flags & FI_DELIVERY_COMPLETE)
+	if (req->flags & CORE_TX_REPLY_FLAGS)
 		return true;
 	if (peer->chan->caps & CORE_CHAN_GET && core_tx_is_exposable(peer, req))
 		return req->len >= (peer->chan->get_min ? peer->chan->get_min
@@ -83,7 +83,7 @@ static int core_tx_start_deliver(struct core_tx_req *req)
 {
 	struct core_frame frame;
 
-	core_tx_frame(&frame, req, WIRE_OP_DLVR);
+	core_tx_frame(&frame, req, req->flags & FI_MATCH_COMPLETE ? WIRE_OP_SYNC : WIRE_OP_DLVR);
 	frame.len = req->len;
 	return core_tx_call(req, &frame);
 }

@@ -2,7 +2,7 @@
 /*
  * Send side of messages that need more than one frame or a reply. Called by core_tx.c, core_op.c.
  *
- *   deliver     DLVR call with the bytes; ends with its reply
+ *   deliver     DLVR or SYNC call with the bytes; ends with its reply, at arrival or match
  *   pipelined   PART with the first bytes, CONT with the rest; ends with the last one accepted
  *   rendezvous  RNDV call with the address; ends with the reply after the receiver's get. A reply
  *               WIRE_STATUS_PULL requests CONT frames instead, the last of them as a call.
@@ -26,6 +26,9 @@
 #define CORE_TX_JOIN_MAX (16u << 20)
 /** User bytes of one frame: small enough that both ends copy at the same time. */
 #define CORE_TX_SEGMENT_LEN (8u << 10)
+
+/** Completion levels that end a send with the receiver's reply. Rendezvous has both. */
+#define CORE_TX_REPLY_FLAGS (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
 
 bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags);
 

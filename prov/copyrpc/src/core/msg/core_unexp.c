@@ -226,7 +226,9 @@ static void core_unexp_reply(struct core_unexp *in, uint32_t code)
 
 void core_unexp_confirm(struct core_unexp *in)
 {
-	if ((in->op & WIRE_OP_MASK) != WIRE_OP_RNDV && in->received == in->total)
+	uint32_t op = in->op & WIRE_OP_MASK;
+
+	if (op != WIRE_OP_RNDV && op != WIRE_OP_SYNC && in->received == in->total)
 		core_unexp_reply(in, 0);
 }
 

@@ -28,7 +28,8 @@ void core_unexp_free(struct core_unexp *in);
 
 /**
  * Replies to a sender that requested confirmation (FI_DELIVERY_COMPLETE) once all bytes are here,
- * matched or kept. Does nothing for an incomplete or a rendezvous message.
+ * matched or kept. Does nothing for an incomplete message, and for those whose reply waits for
+ * their match: rendezvous and SYNC.
  */
 void core_unexp_confirm(struct core_unexp *in);
 

@@ -35,6 +35,11 @@
 /** Maximum user bytes of one call: small enough that both ends copy at the same time. */
 #define CORE_RMA_WRITE_LEN (8u << 10)
 #define CORE_RMA_READ_LEN  (4u << 10)
+/**
+ * Completion levels of a write that end it when its bytes are placed. The buffer that a write
+ * matches is the region, so FI_MATCH_COMPLETE as a default flag is no more than that.
+ */
+#define CORE_RMA_PLACED_FLAGS (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
 
 struct core_mr;
 struct core_peer;
@@ -53,7 +58,7 @@ struct core_rma {
 	size_t rma_cnt; /* <= CORE_RMA_IOV_MAX; the sum of their lengths is len */
 	uint64_t data;
 	void *context;
-	/* FI_COMPLETION, FI_INJECT, FI_FENCE, FI_MORE, FI_REMOTE_CQ_DATA, FI_DELIVERY_COMPLETE */
+	/* FI_COMPLETION, FI_INJECT, FI_FENCE, FI_MORE, FI_REMOTE_CQ_DATA, CORE_RMA_PLACED_FLAGS */
 	uint64_t flags;
 };
 

@@ -56,7 +56,7 @@ static unsigned core_rma_direct_flags(const struct core_rma_req *req)
 	uint64_t flags = req->access.flags;
 
 	return (req->write ? CORE_DIRECT_WRITE : 0) | (flags & FI_MORE ? CORE_DIRECT_MORE : 0) |
-	       (req->write && (flags & FI_DELIVERY_COMPLETE) ? CORE_DIRECT_PLACED : 0) |
+	       (req->write && (flags & CORE_RMA_PLACED_FLAGS) ? CORE_DIRECT_PLACED : 0) |
 	       (req->access.op.peer->ep->rma_ordered ? CORE_DIRECT_ORDERED : 0);
 }
 

@@ -25,6 +25,7 @@
 #include "core/core_dom.h"
 #include "core/core_peer.h"
 #include "core/core_reg.h"
+#include "core/rma/core_rma.h"
 #include "core/rma/core_rma_lease.h"
 
 #define CORE_RMA_SIMPLE_MAX        (1u << 30)
@@ -146,7 +147,7 @@ UTIL_INLINE bool core_rma_simple_post(struct core_ep *ep, fi_addr_t dest, struct
 	bool takes, at_once, comp;
 
 	if (UTIL_UNLIKELY((a->flags & CORE_RMA_SIMPLE_COLD_FLAGS) ||
-			  (write && (a->flags & FI_DELIVERY_COMPLETE)) ||
+			  (write && (a->flags & CORE_RMA_PLACED_FLAGS)) ||
 			  !core_rma_simple_may(peer, write) || !peer->simple.room ||
 			  a->args.len - 1 >= CORE_RMA_SIMPLE_MAX))
 		return peer && core_rma_simple_grow(peer);

@@ -59,7 +59,7 @@
 
 #define CPR_TX_OP_FLAGS                                                                            \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |                   \
-	 FI_DELIVERY_COMPLETE)
+	 FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
 #define CPR_RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV)
 
 #define CPR_MSG_MAX        (SIZE_MAX >> 1)

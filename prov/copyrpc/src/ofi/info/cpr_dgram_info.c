@@ -120,9 +120,10 @@ static bool cpr_dgram_accepts(const struct fi_info *hints)
 {
 	const struct fi_ep_attr *ep = hints ? hints->ep_attr : NULL;
 
-	if (hints && hints->tx_attr && (hints->tx_attr->op_flags & FI_DELIVERY_COMPLETE)) {
-		UTIL_INFO(CORE, "hint tx_attr->op_flags: requested FI_DELIVERY_COMPLETE, which a "
-				"datagram cannot have\n");
+	if (hints && hints->tx_attr &&
+	    (hints->tx_attr->op_flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE))) {
+		UTIL_INFO(CORE, "hint tx_attr->op_flags: requested FI_DELIVERY_COMPLETE or "
+				"FI_MATCH_COMPLETE, which a datagram cannot have\n");
 		return false;
 	}
 	if (ep && (ep->tx_ctx_cnt == FI_SHARED_CONTEXT || ep->rx_ctx_cnt == FI_SHARED_CONTEXT)) {
