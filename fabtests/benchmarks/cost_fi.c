@@ -8,7 +8,8 @@
  * completions, counted by two counters.
  *
  * Accesses are fi_read and fi_write with a descriptor and a completion each; FI_COST_MORE in the
- * environment adds FI_MORE to all but the last of a window.
+ * environment adds FI_MORE to all but the last of a window. FI_COST_MESSAGE selects fi_tsendmsg
+ * instead of fi_tsend, with FI_MORE on the same condition.
  */
 #include "cost.h"
 
@@ -67,6 +68,8 @@ struct cost_fi {
 
 static bool cost_counters; /* FI_COST_COUNTERS */
 static bool cost_more;     /* FI_COST_MORE */
+static bool cost_message;  /* FI_COST_MESSAGE */
+static int cost_last;      /* slot of the last message of a window */
 static bool cost_rma;      /* for accesses, too */
 
 static void must(const char *what, long err)
@@ -154,6 +157,8 @@ struct cost_pair *cost_pair_open(const char *name, int window, bool accesses)
 		cost_die("a pair of ends", "out of memory");
 	cost_counters = getenv("FI_COST_COUNTERS");
 	cost_more = getenv("FI_COST_MORE");
+	cost_message = getenv("FI_COST_MESSAGE");
+	cost_last = window - 1;
 	cost_rma = accesses;
 	for (int i = 0; i < COST_ENDS; i++)
 		cost_fi_open(&fi->end[i], name, window);
@@ -192,10 +197,26 @@ void cost_pair_close(struct cost_pair *pair)
 	free(fi);
 }
 
+static ssize_t cost_fi_send_message(struct cost_fi_end *e, const void *buf, size_t len, int slot)
+{
+	struct iovec iov = { (void *)(uintptr_t)buf, len };
+	struct fi_msg_tagged msg = { .msg_iov = &iov,
+				     .iov_count = 1,
+				     .addr = e->peer,
+				     .tag = COST_TAG,
+				     .context = &e->tx[slot].context };
+
+	return fi_tsendmsg(e->ep, &msg,
+			   e->info->tx_attr->op_flags |
+				   (cost_more && slot != cost_last ? FI_MORE : 0));
+}
+
 static ssize_t cost_fi_send(struct cost_fi_end *e, const void *buf, size_t len, int slot)
 {
 	if (cost_counters)
 		return fi_send(e->ep, buf, len, NULL, e->peer, &e->tx[slot].context);
+	if (cost_message)
+		return cost_fi_send_message(e, buf, len, slot);
 	return fi_tsend(e->ep, buf, len, NULL, e->peer, COST_TAG, &e->tx[slot].context);
 }
 

@@ -370,6 +370,9 @@ int pair_send(struct pair_end *e, unsigned flags)
 	pair_fill(buf, len, e->sent, 0);
 	if (rng_chance(e->rng, 1, 2))
 		ret = ops->send(&e->s->conn.chan, &frame, flags);
+	else if (flags == CORE_SEND_MORE)
+		ret = ops->send_more(&e->s->conn.chan, core_packed(frame.op, 0), e->sent, 0, buf,
+				     len);
 	else
 		ret = ops->send_buf(&e->s->conn.chan, core_packed(frame.op, flags), e->sent, 0, buf,
 				    len);

@@ -298,6 +298,7 @@ static void fake_close(struct core_chan *chan)
 static const struct core_chan_ops fake_chan_ops = {
 	.send = fake_send,
 	.send_buf = fake_send_buf,
+	.send_more = core_chan_send_more,
 	.call = fake_call,
 	.call_buf = core_chan_call_framed,
 	.call_room = fake_call_room,

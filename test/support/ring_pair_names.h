@@ -14,6 +14,7 @@
 #define ring_this_send_general  RING_PAIR_NAME(send_general)
 #define ring_this_send_single   RING_PAIR_NAME(send_single)
 #define ring_this_send_buf      RING_PAIR_NAME(send_buf)
+#define ring_this_send_more     RING_PAIR_NAME(send_more)
 #define ring_this_call          RING_PAIR_NAME(call)
 #define ring_this_call_general  RING_PAIR_NAME(call_general)
 #define ring_this_call_single   RING_PAIR_NAME(call_single)

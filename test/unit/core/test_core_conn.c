@@ -104,6 +104,7 @@ static void full_close(struct core_chan *chan)
 static const struct core_chan_ops full_ops = {
 	.send = full_send,
 	.send_buf = core_chan_send_framed,
+	.send_more = core_chan_send_more,
 	.is_busy = full_is_busy,
 	.close = full_close,
 };

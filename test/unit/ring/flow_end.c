@@ -109,7 +109,8 @@ static void flow_make_frame(struct flow_run *run, struct flow_frame *f, uint32_t
 static struct flow_frame flow_frame;
 
 /**
- * Sends a message by send_buf, which takes one buffer and the extension that the operation implies.
+ * Sends a message by send_buf or send_more, which take one buffer and the extension that the
+ * operation implies.
  */
 static int flow_send_buf(struct flow_end *end, struct flow_msg *msg, unsigned flags)
 {
@@ -126,8 +127,12 @@ static int flow_send_buf(struct flow_end *end, struct flow_msg *msg, unsigned fl
 	ext_len = wire_ext_len(msg->op);
 	flow_fill(flat, msg->len, msg->serial);
 	memcpy(ext, flat, ext_len);
-	ret = chan->ops->send_buf(chan, core_packed(msg->op, flags), ext[0], ext[1], flat + ext_len,
-				  msg->len - ext_len);
+	if (flags == CORE_SEND_MORE && rng_chance(&end->run->rng, 3, 4))
+		ret = chan->ops->send_more(chan, core_packed(msg->op, 0), ext[0], ext[1],
+					   flat + ext_len, msg->len - ext_len);
+	else
+		ret = chan->ops->send_buf(chan, core_packed(msg->op, flags), ext[0], ext[1],
+					  flat + ext_len, msg->len - ext_len);
 	return ret > 0 ? 0 : ret; /* 1: arrives later */
 }
 

@@ -35,6 +35,48 @@ Test(ring_tx_leave, the_first_message_without_fi_more_flushes_the_batch)
 	ring_pair_fini(&pair);
 }
 
+static int send_more(uint64_t bytes)
+{
+	struct core_chan *chan = &a->conn.eng.chan;
+
+	return chan->ops->send_more(chan, core_packed(1, 0), 0, 0, &bytes, sizeof(bytes));
+}
+
+/** Fills batches by send_more: the last message, without FI_MORE, takes its whole batch along. */
+Test(ring_tx_leave, messages_with_fi_more_are_appended_until_the_batch_is_full)
+{
+	unsigned sent = 0;
+
+	start(true, 4096);
+	ring_pair_flush.best_len = 544;
+	do {
+		cr_assert_eq(send_more(sent), 0);
+		cr_expect_eq(a->conn.tx.msg_cnt, a->dev.write_cnt ? 0 : sent + 1);
+		sent++;
+	} while (!a->dev.write_cnt);
+	cr_expect_gt(sent, 10);
+	cr_expect_eq(meta_at(a, 0).message_count, sent);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(send_more(i), 0);
+	cr_expect_eq(a->dev.write_cnt, 1, "nothing has left");
+	cr_assert_eq(send_len(a, 2, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 2);
+	ring_end_progress(b);
+	cr_expect_eq(msg_cnt, sent + 4);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_leave, fi_more_is_refused_by_a_failed_connection)
+{
+	start(true, 4096);
+	cr_assert_eq(send_more(1), 0);
+	cr_assert_eq(send_more(2), 0);
+	ring_conn_fail_cold(&a->conn, -FI_EIO, "the test says so");
+	cr_expect_eq(send_more(3), -FI_EIO);
+	cr_expect_eq(a->conn.tx.msg_cnt, 2);
+	ring_pair_fini(&pair);
+}
+
 Test(ring_tx_leave, behind_a_batch_in_flight_messages_gather)
 {
 	start(false, 4096);

@@ -105,6 +105,12 @@ static inline uint64_t core_packed(uint32_t op, unsigned flags)
 	       (uint64_t)flags << CORE_PACKED_FLAG_SHIFT;
 }
 
+/** Returns a packed header without flags with CORE_SEND_MORE. */
+static inline uint64_t core_packed_more(uint64_t packed)
+{
+	return packed | (uint64_t)CORE_SEND_MORE << CORE_PACKED_FLAG_SHIFT;
+}
+
 static inline uint32_t core_packed_op(uint64_t packed)
 {
 	return (uint32_t)packed;
@@ -227,6 +233,9 @@ struct core_chan_ops {
 	 */
 	int (*send_buf)(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
 			const void *buf, size_t len);
+	/* Equals send_buf with CORE_SEND_MORE, which `packed` does not contain. */
+	int (*send_more)(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
+			 const void *buf, size_t len);
 	/*
 	 * Sends a call. Its response or failure comes by on_reply with `context`, which is not
 	 * NULL. Sets chan->shortage before it returns -FI_EAGAIN.
@@ -333,6 +342,13 @@ static inline void core_chan_show(struct core_chan *chan)
 {
 	if (chan->ops->show)
 		chan->ops->show(chan);
+}
+
+/** Implements send_more by send_buf, for an engine without a faster path. */
+static inline int core_chan_send_more(struct core_chan *chan, uint64_t packed, uint64_t ext0,
+				      uint64_t ext1, const void *buf, size_t len)
+{
+	return chan->ops->send_buf(chan, core_packed_more(packed), ext0, ext1, buf, len);
 }
 
 /** Implements send_buf by send, for an engine without a faster path. */

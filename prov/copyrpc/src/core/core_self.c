@@ -195,6 +195,7 @@ static void core_self_close(struct core_chan *chan)
 static const struct core_chan_ops core_self_ops = {
 	.send = core_self_send,
 	.send_buf = core_chan_send_framed,
+	.send_more = core_chan_send_more,
 	.call = core_self_call,
 	.call_buf = core_chan_call_framed,
 	.call_room = core_self_call_room,

@@ -58,8 +58,8 @@ static void erpc_chan_close(struct core_chan *chan)
 
 #define ERPC_CHAN_OPS(drain_op, stop_op, close_op)                                                 \
 	{                                                                                          \
-		.send = erpc_send, .send_buf = erpc_send_buf, .call = erpc_call,                   \
-		.call_buf = erpc_call_buf, .call_room = erpc_call_room,                            \
+		.send = erpc_send, .send_buf = erpc_send_buf, .send_more = erpc_send_more,         \
+		.call = erpc_call, .call_buf = erpc_call_buf, .call_room = erpc_call_room,         \
 		.call_shortage = erpc_call_shortage, .reply = erpc_reply,                          \
 		.reply_release = erpc_reply_release, .retain = erpc_retain,                        \
 		.await = erpc_chan_await, .flush = erpc_chan_flush, .get = erpc_get,               \

@@ -26,6 +26,7 @@ static const struct ring_flush_cfg ring_mlx5_flush_cfg = { .best_len = RING_NIC_
 #define ring_this_send_general  ring_mlx5_send_general
 #define ring_this_send_single   ring_mlx5_send_single
 #define ring_this_send_buf      ring_mlx5_send_buf
+#define ring_this_send_more     ring_mlx5_send_more
 #define ring_this_call          ring_mlx5_call
 #define ring_this_call_general  ring_mlx5_call_general
 #define ring_this_call_single   ring_mlx5_call_single

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One-way messages: core_chan_ops.send and send_buf (docs/ring-protocol.md, sections 4 to 6).
- * Called by core through the functions of ring_template.h.
+ * One-way messages: core_chan_ops.send, send_buf and send_more (docs/ring-protocol.md, sections 4
+ * to 6). Called by core through the functions of ring_template.h.
  *
  * Three forms of send_buf, tried in this order:
  *   append   into a deferred batch that stays deferred: one comparison, then the bytes are written
@@ -35,7 +35,18 @@ UTIL_INLINE bool ring_send_may_append(const struct ring_conn *conn, uint64_t pac
 	       conn->tx.fast.append_idle_end;
 }
 
-/** Implements core_chan_ops.send_buf after ring_send_may_append returned true. Cannot fail. */
+/** Returns true if a message with FI_MORE can be appended to a deferred batch. */
+UTIL_INLINE bool ring_send_may_gather(const struct ring_conn *conn, uint64_t packed, size_t len)
+{
+	uint64_t ext_len = packed >> CORE_PACKED_EXT_SHIFT;
+
+	return conn->tx.flow.producer + wire_long_span(ext_len + len) < conn->tx.fast.append_end;
+}
+
+/**
+ * Implements core_chan_ops.send_buf after ring_send_may_append returned true, and send_more after
+ * ring_send_may_gather. Cannot fail.
+ */
 UTIL_INLINE int ring_send_append(const struct dev_link_ops *dev, struct ring_conn *conn,
 				 uint64_t packed, uint64_t ext0, uint64_t ext1, const void *buf,
 				 size_t len)

@@ -27,6 +27,7 @@ static const struct ring_flush_cfg ring_shm_flush_cfg = { .best_len = 544,
 #define ring_this_send_general  ring_shm_send_general
 #define ring_this_send_single   ring_shm_send_single
 #define ring_this_send_buf      ring_shm_send_buf
+#define ring_this_send_more     ring_shm_send_more
 #define ring_this_call          ring_shm_call
 #define ring_this_call_general  ring_shm_call_general
 #define ring_this_call_single   ring_shm_call_single

@@ -64,6 +64,16 @@ static int ring_this_send_buf(struct core_chan *chan, uint64_t packed, uint64_t 
 	return ring_send_append(&RING_LINK_OPS, conn, packed, ext0, ext1, buf, len);
 }
 
+static int ring_this_send_more(struct core_chan *chan, uint64_t packed, uint64_t ext0,
+			       uint64_t ext1, const void *buf, size_t len)
+{
+	struct ring_conn *conn = ring_conn_of(chan);
+
+	if (!ring_send_may_gather(conn, packed, len))
+		return ring_this_send_general(chan, core_packed_more(packed), ext0, ext1, buf, len);
+	return ring_send_append(&RING_LINK_OPS, conn, packed, ext0, ext1, buf, len);
+}
+
 static int ring_this_call(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max,
 			  void *context, unsigned flags)
 {
@@ -158,6 +168,7 @@ static int ring_this_access(struct core_chan *chan, const struct core_access_arg
 static const struct core_chan_ops ring_this_chan_ops = {
 	.send = ring_this_send,
 	.send_buf = ring_this_send_buf,
+	.send_more = ring_this_send_more,
 	.call = ring_this_call,
 	.call_buf = ring_this_call_buf,
 	.call_room = ring_transport_call_room,

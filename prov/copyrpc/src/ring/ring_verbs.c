@@ -26,6 +26,7 @@ static const struct ring_flush_cfg ring_verbs_flush_cfg = { .best_len = RING_NIC
 #define ring_this_send_general  ring_verbs_send_general
 #define ring_this_send_single   ring_verbs_send_single
 #define ring_this_send_buf      ring_verbs_send_buf
+#define ring_this_send_more     ring_verbs_send_more
 #define ring_this_call          ring_verbs_call
 #define ring_this_call_general  ring_verbs_call_general
 #define ring_this_call_single   ring_verbs_call_single

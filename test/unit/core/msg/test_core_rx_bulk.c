@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Receive side of messages of several frames or with a reply: order, integrity, malformed frames. */
+/* Receive side of messages of several frames or with a reply: order, integrity, bad frames. */
 #include "core/msg/core_rx_bulk.h"
 #include "core/core_handler.h"
 

@@ -30,6 +30,26 @@ Test(erpc_send, messages_of_any_length_are_appended)
 	erpc_pair_fini(&p);
 }
 
+/* With FI_MORE messages share a batch that is open, also where none is in flight. */
+Test(erpc_send, messages_with_fi_more_are_appended)
+{
+	struct pair_end *e = &p.end[0];
+	uint64_t before;
+
+	erpc_pair_start(&p, rng_env("COPYRPC_TEST_SEED", 6), PAIR_MTU);
+	e->len_exact = e->len_max = 16;
+	for (unsigned i = 0; i < 10; i++) {
+		before = erpc_pair_batches(e->ep);
+		for (unsigned n = 0; n < 8; n++)
+			cr_assert_eq(pair_send(e, CORE_SEND_MORE), 0);
+		cr_expect_eq(erpc_pair_batches(e->ep), before, "nothing has left");
+		erpc_pair_settle(&p);
+		cr_expect_eq(erpc_pair_batches(e->ep), before + 1);
+	}
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}
+
 /*
  * Messages behind batches in flight gather in batches of several packets, so that slots do not
  * bound the bytes in flight. The first batches have one packet, for a low latency.

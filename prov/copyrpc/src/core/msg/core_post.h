@@ -21,7 +21,7 @@
 #include "wire/wire_op.h"
 
 /* Flags that send a message to the cold half. */
-#define CORE_POST_COLD_FLAGS (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_MORE | FI_INJECT)
+#define CORE_POST_COLD_FLAGS (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_INJECT)
 
 /**
  * Arguments for the cold half, in memory during the call of the channel. In callee-saved registers
@@ -43,7 +43,10 @@ enum core_post_end {
 	CORE_POST_DEFERS,    /* injected, without a completion; the message may leave later */
 };
 
-/** Sends one buffer, as core_tx_send. FI_REMOTE_CQ_DATA in flags should be a constant. */
+/**
+ * Sends one buffer, as core_tx_send. FI_REMOTE_CQ_DATA and FI_MORE in flags should be constants
+ * where the send is not by message.
+ */
 UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t len,
 				     fi_addr_t dest, uint64_t tag, uint64_t data, void *context,
 				     uint64_t flags, bool tagged, enum core_post_end end)
@@ -52,20 +55,20 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 	const uint64_t cold_flags = silent ? flags | FI_INJECT : flags;
 	struct core_peer *peer = core_peer_lookup(ep, dest);
 	struct core_post_spill kept;
+	uint64_t packed;
 	struct core_cq *cq;
 	uint64_t ext[2];
-	uint32_t op;
 	int ret;
 
 	UTIL_PROBE_OP(send, ep, dest, context, len);
 	if (UTIL_UNLIKELY(!peer || len >= peer->eager_end || (flags & CORE_POST_COLD_FLAGS)))
 		goto cold;
-	op = core_tx_ext(ext, tag, data, flags, tagged);
+	packed = core_packed(core_tx_ext(ext, tag, data, flags, tagged),
+			     end == CORE_POST_LEAVES ? CORE_SEND_NOW : 0);
 	kept = (struct core_post_spill){ buf, len, dest, tag };
 	CORE_POST_SPILL(kept);
-	ret = peer->chan->ops->send_buf(
-		peer->chan, core_packed(op, end == CORE_POST_LEAVES ? CORE_SEND_NOW : 0), ext[0],
-		ext[1], buf, len);
+	ret = (flags & FI_MORE ? peer->chan->ops->send_more : peer->chan->ops->send_buf)(
+		peer->chan, packed, ext[0], ext[1], buf, len);
 	cq = ep->tx.plain;
 	if (UTIL_UNLIKELY(ret)) {
 		if (ret < 0)

@@ -263,25 +263,44 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 }
 
 /*
- * Appends to the open batch, the common case. Stores both words of extension, whatever the message
- * has, and then the bytes over the unused part.
+ * Appends to the open batch up to `end`, the common case. Stores both words of extension, whatever
+ * the message has, and then the bytes over the unused part. Returns false if nothing was done.
  */
-int erpc_send_buf(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
-		  const void *buf, size_t len)
+UTIL_INLINE bool erpc_send_append(struct erpc_session *s, const uint8_t *end, uint64_t packed,
+				  uint64_t ext0, uint64_t ext1, const void *buf, size_t len)
 {
-	struct erpc_session *s = erpc_session_of(chan);
 	uint32_t ext_len = core_packed_ext_len(packed), body = ext_len + (uint32_t)len;
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, body);
 	uint64_t ext[2] = { ext0, ext1 };
 	uint8_t *at = s->batch.fill;
 
-	if (UTIL_UNLIKELY((ptrdiff_t)span > s->batch.end - at || len > UTIL_COPY_SHORT ||
+	if (UTIL_UNLIKELY((ptrdiff_t)span > end - at || len > UTIL_COPY_SHORT ||
 			  core_packed_flags(packed)))
-		return erpc_send_buf_cold(s, packed, ext0, ext1, buf, len);
+		return false;
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_packed_op(packed), 0, body);
 	memcpy(at, ext, sizeof(ext));
 	util_copy_short(at + ext_len, buf, len);
 	s->batch.fill += span;
 	s->send.posted_pos += ERPC_POS_STEP;
+	return true;
+}
+
+int erpc_send_buf(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
+		  const void *buf, size_t len)
+{
+	struct erpc_session *s = erpc_session_of(chan);
+
+	if (UTIL_UNLIKELY(!erpc_send_append(s, s->batch.end, packed, ext0, ext1, buf, len)))
+		return erpc_send_buf_cold(s, packed, ext0, ext1, buf, len);
+	return 1; /* CORE_CHAN_ASYNC */
+}
+
+int erpc_send_more(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
+		   const void *buf, size_t len)
+{
+	struct erpc_session *s = erpc_session_of(chan);
+
+	if (UTIL_UNLIKELY(!erpc_send_append(s, s->batch.end_more, packed, ext0, ext1, buf, len)))
+		return erpc_send_buf_cold(s, core_packed_more(packed), ext0, ext1, buf, len);
 	return 1; /* CORE_CHAN_ASYNC */
 }

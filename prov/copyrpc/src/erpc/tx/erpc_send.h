@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Messages and the open batch: core_chan_ops.send and send_buf. Called by core, erpc_call.c and the
- * flush of a session.
+ * Messages and the open batch: core_chan_ops.send, send_buf and send_more. Called by core,
+ * erpc_call.c and the flush of a session.
  *
  * Messages and calls (erpc_call.h) are appended to the open batch, which leaves in the next free
  * slot. Without a slot and with a full batch the sender gets -FI_EAGAIN. A message longer than
@@ -21,10 +21,12 @@
 /* Batches in flight behind which messages with CORE_SEND_NOW gather. */
 #define ERPC_NOW_MAX 2u
 
-/** Implement core_chan_ops.send, send_buf. */
+/** Implement core_chan_ops.send, send_buf, send_more. */
 int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned flags);
 int erpc_send_buf(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
 		  const void *buf, size_t len);
+int erpc_send_more(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
+		   const void *buf, size_t len);
 
 /** Sends the open batch, if any. Returns false without a slot. */
 bool erpc_send_leave(struct erpc_session *s);

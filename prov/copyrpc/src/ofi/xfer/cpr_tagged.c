@@ -92,8 +92,10 @@ static ssize_t cpr_tagged_sendv(struct fid_ep *fid, const struct iovec *iov, voi
 	return cpr_xfer_send_iov(ep, &send);
 }
 
-static ssize_t cpr_tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg,
-				  uint64_t flags)
+/** Implements fi_tsendmsg for what cpr_xfer_is_plain excludes. */
+static __attribute__((noinline)) ssize_t cpr_tagged_sendmsg_cold(struct fid_ep *fid,
+								 const struct fi_msg_tagged *msg,
+								 uint64_t flags)
 {
 	struct core_send send = { .dest = msg->addr,
 				  .iov = msg->msg_iov,
@@ -107,6 +109,17 @@ static ssize_t cpr_tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged
 	if (!cpr_xfer_accepts(cpr_ep_of(fid), flags, CPR_SENDMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	return cpr_xfer_send_iov(cpr_ep_of(fid), &send);
+}
+
+static ssize_t cpr_tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg,
+				  uint64_t flags)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid);
+
+	if (UTIL_UNLIKELY(!cpr_xfer_is_plain(ep, msg->iov_count, flags)))
+		return cpr_tagged_sendmsg_cold(fid, msg, flags);
+	return cpr_xfer_send_plain(ep, msg->msg_iov, msg->addr, msg->tag, msg->data, msg->context,
+				   flags, true);
 }
 
 CPR_XFER_CALL(cpr_tagged_inject, cpr_tagged_inject_guarded,

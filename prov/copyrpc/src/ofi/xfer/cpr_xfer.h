@@ -105,10 +105,10 @@ UTIL_INLINE ssize_t cpr_xfer_send_buf(struct cpr_ep *ep, const void *buf, size_t
 	uint64_t flags = ep->tx_flags;
 
 	/*
-	 * Default flags have no FI_REMOTE_CQ_DATA (cpr_ep_set_tx_flags); only `extra`, a constant,
-	 * has it.
+	 * Default flags have neither FI_REMOTE_CQ_DATA, which only `extra` has, a constant, nor
+	 * FI_MORE (cpr_ep_set_tx_flags).
 	 */
-	if (flags & FI_REMOTE_CQ_DATA)
+	if (flags & (FI_REMOTE_CQ_DATA | FI_MORE))
 		__builtin_unreachable();
 	flags |= extra;
 	if (UTIL_UNLIKELY(len > ep->send_max))
@@ -167,6 +167,27 @@ UTIL_INLINE ssize_t cpr_xfer_send_iov(struct cpr_ep *ep, struct core_send *send)
 	if (UTIL_UNLIKELY(send->flags & FI_TRIGGER))
 		return cpr_trigger_send(ep, send);
 	return cpr_xfer_send(ep, send);
+}
+
+/* Flags of fi_sendmsg and fi_tsendmsg with which one buffer is sent as by fi_send. */
+#define CPR_SENDMSG_PLAIN_FLAGS                                                                    \
+	(FI_COMPLETION | FI_MORE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_REMOTE_CQ_DATA)
+
+/** Returns true if cpr_xfer_send_plain may send the message. */
+UTIL_INLINE bool cpr_xfer_is_plain(const struct cpr_ep *ep, size_t iov_cnt, uint64_t flags)
+{
+	return iov_cnt == 1 && !(flags & ~CPR_SENDMSG_PLAIN_FLAGS) && core_dom_is_private(ep->dom);
+}
+
+/** Implements fi_sendmsg and fi_tsendmsg for one buffer, without a lock. */
+UTIL_INLINE ssize_t cpr_xfer_send_plain(struct cpr_ep *ep, const struct iovec *iov, fi_addr_t dest,
+					uint64_t tag, uint64_t data, void *context, uint64_t flags,
+					bool tagged)
+{
+	if (UTIL_UNLIKELY(iov->iov_len > CPR_MSG_MAX))
+		return -FI_EMSGSIZE;
+	return core_tx_send_buf(ep->core, iov->iov_base, iov->iov_len, dest, tag, data, context,
+				flags, tagged, CORE_POST_COMPLETES);
 }
 
 /*
