@@ -422,6 +422,32 @@ Test(m5_move, a_peer_that_does_not_wait_for_responses_is_ended)
 	teardown();
 }
 
+Test(m5_move, an_offer_too_many_is_refused_before_a_queue_pair_is_made)
+{
+	setup_in(M5_MOVE_ON_DC);
+	util_params.rc_max = 2;
+	util_params.rc_interval_ms = 1000;
+	l->link.move.offers.taken_ns = util_clock_ns() + 3600 * UTIL_NS_PER_S;
+	arrive_offer();
+	expect_byte(0, REFUSE);
+	cr_expect_eq(l->link.move.state, M5_MOVE_ON_DC);
+	cr_expect_eq(f->dev.rc_cnt, 0);
+	cr_assert_eq(write_imm(), 0);
+	teardown();
+}
+
+Test(m5_move, a_peer_that_offers_without_pause_is_ended)
+{
+	setup_in(M5_MOVE_ON_DC);
+	util_params.rc_interval_ms = 1000;
+	l->link.move.offers.any_ns = util_clock_ns() + 3600 * UTIL_NS_PER_S;
+	for (unsigned i = 0; i < 7; i++)
+		arrive(i ? 9 : OFFER);
+	expect_down();
+	cr_expect_eq(f->dev.dc.pool.dci[0].sq.pi, 0, "no response");
+	teardown();
+}
+
 Test(m5_move, a_write_that_fails_meanwhile_ends_the_link)
 {
 	struct m5_link *link;

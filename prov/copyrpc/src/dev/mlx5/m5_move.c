@@ -214,7 +214,12 @@ static int m5_move_offer(struct m5_link *link)
 /* The peer offers a queue pair, and this end has not: it may refuse. */
 static void m5_move_accept(struct m5_link *link)
 {
-	if (m5_move_prepare(link)) {
+	enum m5_offer_verdict verdict = m5_offers_see(&link->move.offers, util_clock_ns(),
+						      (uint32_t)util_params.rc_interval_ms);
+
+	if (verdict == M5_OFFER_END) {
+		m5_move_violated(link, "offers at more than 1000 a second");
+	} else if (verdict == M5_OFFER_REFUSE || m5_move_prepare(link)) {
 		m5_move_send(link, M5_MSG_REFUSE);
 	} else if (m5_move_connect(link)) {
 		m5_move_drop_qp(link);

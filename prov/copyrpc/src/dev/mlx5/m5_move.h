@@ -16,6 +16,7 @@
  *
  * Messages travel over DC only, a byte in each immediate (m5_imm.h): a write of no bytes, in order
  * with the others of its link. A message of another state or of unknown kind ends the link.
+ * m5_offers.h limits the offers of a peer.
  *
  * Work that is left (bytes without room, acknowledgements awaited) is tried by each poll, for the
  * links in m5_dev.early. Errors of either way end the link.
@@ -31,6 +32,7 @@
 
 #include "dev/ib/ib_desc.h"
 #include "dev/mlx5/m5_cq.h"
+#include "dev/mlx5/m5_offers.h"
 #include "dev/mlx5/m5_sq.h"
 
 #define M5_MOVE_BYTES   16u /* of messages that wait to be sent */
@@ -67,6 +69,7 @@ struct m5_move {
 	uint8_t rx[M5_MOVE_MSG_MAX];
 	struct m5_sq sq;     /* is_parked: send queue of the queue pair */
 	struct ib_desc peer; /* to connect a queue pair later */
+	struct m5_offers offers;
 };
 
 /** Implements dev_link_ops.move. */
