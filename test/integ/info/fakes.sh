@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # shellcheck shell=bash
+# shellcheck disable=SC2154 # variables of the scripts that source it
 #
 # Libraries that stand in for broken ones. Sourced by info-bites and info-probe, which set tmp, case and provdir.
 

@@ -321,7 +321,7 @@ Test(cm_conn, peers_killed_at_any_moment_complete_their_requests_and_leak_nothin
 		cr_assert(read(pids[0], &pid, sizeof(pid)) == sizeof(pid));
 		cr_assert(read(pids[0], ss, sizeof(ss[0])) == sizeof(ss[0]));
 		cr_assert(!cm_connect(a.cep, (struct sockaddr *)&ss[0], false));
-		/* On a slow machine none answers in that time: some may take theirs. */
+		/* On a slow machine none accepts in that time: some may take theirs. */
 		if (i % 20)
 			usleep((useconds_t)rng_below(&rng, 1500));
 		else
