@@ -101,6 +101,11 @@ bool nic_fault_link_down(void);
 bool nic_fault_dead(void);
 /* Returns true if the device of this process has failed since it was opened at that time. */
 bool nic_fault_has_failed(uint64_t opened_ns);
+/*
+ * Lets the device of this process fail, now. What other processes have in progress on it has ended
+ * at the return, so that no message arrives behind the event and is acknowledged all the same.
+ */
+void nic_fault_fail(uint64_t now_ns);
 /* Returns true if opening the device's file must fail. */
 bool nic_fault_denied(void);
 /* Returns true if the rights of the file say so. */

@@ -14,34 +14,30 @@
 /* Values of enum ibv_event_type. */
 enum { KRN_DEVICE_FATAL = 8, KRN_PORT_ACTIVE = 9, KRN_PORT_ERR = 10, KRN_PORT = 1 };
 
-/* Tells the contexts that were opened before `ns`, and whose device has not failed. */
-static void port_tell(uint32_t type, uint64_t ns)
+/* Raises an event in the contexts whose device had not failed until `failed_ns`. */
+static void port_raise(uint32_t type, uint64_t failed_ns)
 {
 	for (uint32_t index = 0; index < MDL_CTX_MAX; index++) {
 		struct krn_ctx *ctx = krn_ctx_get(index);
 
-		if (ctx && ctx->async_chan && ctx->opened_ns < ns &&
-		    !nic_fault_has_failed(ctx->opened_ns))
+		if (ctx && ctx->async_chan && ctx->opened_ns >= failed_ns)
 			krn_chan_push(ctx->async_chan, KRN_PORT, type, 0);
 	}
-}
-
-static void port_fail(uint64_t now)
-{
-	port_tell(KRN_DEVICE_FATAL, now);
-	__atomic_store_n(&mdl_self.proc->fatal_ns, now, __ATOMIC_RELEASE);
 }
 
 uint64_t krn_port_service(uint64_t now)
 {
 	static bool was_down, was_dead;
 	bool down = nic_fault_link_down(), dead = nic_fault_dead();
+	uint64_t failed_ns = mdl_self.proc->fatal_ns;
 
-	if (dead && !was_dead)
-		port_fail(now);
+	if (dead && !was_dead) {
+		nic_fault_fail(now);
+		port_raise(KRN_DEVICE_FATAL, failed_ns);
+	}
 	if (down != was_down) {
 		__atomic_store_n(&mdl_self.proc->port_down, down, __ATOMIC_RELEASE);
-		port_tell(down ? KRN_PORT_ERR : KRN_PORT_ACTIVE, now);
+		port_raise(down ? KRN_PORT_ERR : KRN_PORT_ACTIVE, mdl_self.proc->fatal_ns);
 	}
 	was_down = down;
 	was_dead = dead;

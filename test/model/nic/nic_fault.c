@@ -33,6 +33,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "model/nic/nic_own.h"
 #include "model/nic/nic_state.h"
 
 static struct {
@@ -206,6 +207,18 @@ bool nic_fault_dead(void)
 bool nic_fault_has_failed(uint64_t opened_ns)
 {
 	return __atomic_load_n(&mdl_self.proc->fatal_ns, __ATOMIC_ACQUIRE) > opened_ns;
+}
+
+static void nic_fault_settle(struct mdl_qp *qp, const struct nic_register *which)
+{
+	mdl_lock(&qp->rq_lock);
+	mdl_unlock(&qp->rq_lock);
+}
+
+void nic_fault_fail(uint64_t now)
+{
+	__atomic_store_n(&mdl_self.proc->fatal_ns, now, __ATOMIC_RELEASE);
+	nic_own_qps(nic_fault_settle, NULL);
 }
 
 bool nic_fault_denied(void)

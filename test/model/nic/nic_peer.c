@@ -38,11 +38,11 @@ struct mdl_qp *nic_peer_lock_number(uint32_t qpn)
 {
 	struct mdl_qp *peer = mdl_qp_find(qpn);
 
-	if (!peer || mdl_proc_is_dead(peer->proc) || mdl_self.seg->node[peer->node].link_down ||
-	    nic_peer_is_cut_off(peer))
+	if (!peer || mdl_proc_is_dead(peer->proc) || mdl_self.seg->node[peer->node].link_down)
 		return NULL;
 	nic_qp_lock_rq(peer);
-	if (__atomic_load_n(&peer->number, __ATOMIC_ACQUIRE) == qpn && nic_peer_receives(peer))
+	if (__atomic_load_n(&peer->number, __ATOMIC_ACQUIRE) == qpn && nic_peer_receives(peer) &&
+	    !nic_peer_is_cut_off(peer))
 		return peer;
 	mdl_unlock(&peer->rq_lock);
 	return NULL;

@@ -92,6 +92,10 @@ bool nic_fault_dead(void)
 	return false;
 }
 
+void nic_fault_fail(uint64_t now_ns)
+{
+}
+
 bool nic_fault_has_failed(uint64_t opened_ns)
 {
 	return opened_ns < mdl_self.proc->fatal_ns;
