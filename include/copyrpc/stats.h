@@ -254,8 +254,8 @@ enum copyrpc_stats_event_kind {
 	COPYRPC_STATS_CLOSED,        /* by the peer, in good order: path, 0 */
 	COPYRPC_STATS_CLOSED_HERE,   /* by this end: path, 0 */
 	COPYRPC_STATS_LOST,          /* path, error */
-	COPYRPC_STATS_DEVICE_OUT,    /* its port is down, or it failed: path, error */
-	COPYRPC_STATS_DEVICE_BACK,   /* it is in use again: path, nanoseconds */
+	COPYRPC_STATS_DEVICE_OUT,    /* port down, or device failed: path, error */
+	COPYRPC_STATS_DEVICE_BACK,   /* device in use again: path, nanoseconds */
 	/* The following are in the table of stalls. */
 	COPYRPC_STATS_STALL = 32, /* sending is refused: cause, attempts refused */
 	COPYRPC_STATS_STALL_END,  /* attempts refused, nanoseconds */

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Traffic through outages of a device, for the script `outage`: numbered messages from one process to
- * another, whose port goes down or whose device fails meanwhile.
+ * Traffic through outages of a device, for the script `outage`: numbered messages from one process
+ * to another, whose port goes down or whose device fails meanwhile.
  *
  * usage: outage_flood receive IP FILE
  *        outage_flood send IP PORT FILE MESSAGES SECONDS
  *        outage_flood compare SENT RECEIVED
  *
  * The sender sends at least that many messages for at least that long, of 16 bytes to 100 KB, and
- * now and then reads a region of the receiver, which goes on until FILE.stop exists. Every operation ends once, well or with an error,
- * within PATIENCE. The receiver checks the contents of each message, that none arrives twice, and
- * that the receives, in the order in which they were posted, have growing numbers. Each writes what
- * became of every message to its file, and "compare" checks that what the sender was told to have
- * arrived has arrived.
+ * now and then reads a region of the receiver, which goes on until FILE.stop exists. Every
+ * operation ends once, well or with an error, within PATIENCE. The receiver checks the contents of
+ * each message, that none arrives twice, and that the receives, in the order in which they were
+ * posted, have growing numbers. Each writes what became of every message to its file, and "compare"
+ * checks that all messages that completed at the sender have arrived.
  */
 #include <sched.h>
 #include <stdint.h>
@@ -381,7 +381,7 @@ static int compare(const char *sent_path, const char *received_path)
 		lost += sent[i] == DONE && received[i] != DONE;
 		errors_arrived += sent[i] == FAILED && received[i] == DONE;
 	}
-	printf("%llu messages: %llu reported and lost, %llu not reported, %llu failed and arrived\n",
+	printf("%llu messages: %llu completed and lost, %llu not ended, %llu failed and arrived\n",
 	       (unsigned long long)cnt, (unsigned long long)lost, (unsigned long long)open,
 	       (unsigned long long)errors_arrived);
 	return lost || open;

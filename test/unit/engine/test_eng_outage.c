@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Outages of the second transport's device: what the handshake is told, and when it is reopened. */
+/* Outages of the second transport's device: what the handshake knows, and when it is reopened. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>

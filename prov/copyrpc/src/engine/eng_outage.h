@@ -6,18 +6,18 @@
  *   0 --port down--> -FI_ENETDOWN --port up--> 0
  *   0 --failed--> -FI_EIO --no connection left, closed--> -FI_ENODEV --opened again--> 0
  *
- * The connections end by themselves (DEV_EV_DOWN). Meanwhile the handshake is told that the path is
+ * The connections end by themselves (DEV_EV_DOWN). Meanwhile the handshake knows that the path is
  * down, and takes another one if both ends have one. Otherwise requests wait: for the port by what
- * the device does, for a failed device by -FI_ENODEV from prepare, which is temporary. A device that
- * has failed is closed when no connection refers to it any more, and opened again once it is
- * back; regions that were registered with it are registered again.
+ * the device does, for a failed device by -FI_ENODEV from prepare, which is temporary. A failed
+ * device is closed when no connection refers to it any more, and opened again once it is back;
+ * regions that were registered with it are registered again.
  *
  * Called by progress: eng_outage_look where a connection failed, and at ENG_EVENT_LOOK, every
  * ENG_OUTAGE_LOOK_MS while progress is made; in an outage, of sleeping threads too. The control
  * thread calls eng_outage_enter and eng_outage_leave around prepare. `device_lock` of the engine
  * is between them: no connection is prepared while a device is opened.
  *
- * Tests: test/unit/engine/test_eng_outage.c; test/integ/dev/outage on the device model.
+ * Tests: test/unit/engine/test_eng_outage.c; test/integ/peer/outage on the device model.
  */
 #ifndef ENGINE_ENG_OUTAGE_H
 #define ENGINE_ENG_OUTAGE_H

@@ -139,7 +139,7 @@ static uint64_t ms(uint64_t n)
 	return n * 1000000;
 }
 
-Test(nic_fault, windows_come_again_as_often_as_they_are_told)
+Test(nic_fault, windows_come_again_as_often_as_the_plan_says)
 {
 	uint64_t start;
 
@@ -154,7 +154,7 @@ Test(nic_fault, windows_come_again_as_often_as_they_are_told)
 	cr_expect_not(nic_fault_dead());
 }
 
-Test(nic_fault, a_window_comes_once_unless_told_otherwise)
+Test(nic_fault, a_window_comes_once_unless_the_plan_repeats_it)
 {
 	uint64_t start;
 

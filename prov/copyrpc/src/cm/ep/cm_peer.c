@@ -180,8 +180,9 @@ void cm_peer_note_failure(struct cm_peer *peer, uint64_t peer_inc, uint32_t path
 		UTIL_WARN(
 			EP_CTRL,
 			"no message ever arrived from %s by RDMA, though both ends have a device; "
-			"other paths are used, and this one is tried again after a minute. Check that the devices are connected; "
-			"FI_COPYRPC_DEVICE selects a device, FI_COPYRPC_PATHS can exclude RDMA\n",
+			"other paths are used, and this one is tried again after a minute. Check "
+			"that the devices are connected; FI_COPYRPC_DEVICE selects a device, "
+			"FI_COPYRPC_PATHS can exclude RDMA\n",
 			cm_addr_print(&peer->addr, text));
 }
 

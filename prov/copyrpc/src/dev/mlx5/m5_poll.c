@@ -22,8 +22,8 @@ static bool m5_poll_early_imm(struct m5_link *link, struct dev_event *ev)
 }
 
 /*
- * Returns true while completions are unread that may be arrivals of the link, which has failed. Each
- * of these polls reads one, so that as many as the queue holds are enough.
+ * Returns true while completions are unread that may be arrivals of the link, which has failed.
+ * Each of these polls reads one, so that as many as the queue holds are enough.
  */
 static bool m5_poll_has_arrivals(struct m5_link *link)
 {
