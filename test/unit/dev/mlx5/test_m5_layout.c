@@ -17,6 +17,9 @@ Test(m5_layout, segments_have_the_sizes_of_rdma_core)
 	cr_expect_eq(sizeof(struct m5_raddr), sizeof(struct mlx5_wqe_raddr_seg));
 	cr_expect_eq(sizeof(struct m5_data), sizeof(struct mlx5_wqe_data_seg));
 	cr_expect_eq(sizeof(struct m5_av), sizeof(struct mlx5_wqe_av));
+	cr_expect_eq(sizeof(struct m5_tag), sizeof(struct mlx5_wqe_tm_seg));
+	cr_expect_eq(sizeof(struct m5_tmh), sizeof(struct ibv_tmh));
+	cr_expect_eq(sizeof(struct m5_rvh), sizeof(struct ibv_rvh));
 	cr_expect_eq(sizeof(struct m5_srq_next), sizeof(struct mlx5_wqe_srq_next_seg));
 	cr_expect_eq(sizeof(struct m5_cqe), sizeof(struct mlx5_cqe64));
 	cr_expect_eq(sizeof(struct m5_err_cqe), sizeof(struct mlx5_err_cqe));
@@ -45,6 +48,18 @@ Test(m5_layout, fields_lie_where_rdma_core_has_them)
 	SAME(m5_av, hop_limit, mlx5_wqe_av, hop_limit);
 	SAME(m5_av, grh_gid_fl, mlx5_wqe_av, grh_gid_fl);
 	SAME(m5_av, rgid, mlx5_wqe_av, rgid);
+	SAME(m5_tag, op, mlx5_wqe_tm_seg, opcode);
+	SAME(m5_tag, flags, mlx5_wqe_tm_seg, flags);
+	SAME(m5_tag, index, mlx5_wqe_tm_seg, index);
+	SAME(m5_tag, handled, mlx5_wqe_tm_seg, sw_cnt);
+	SAME(m5_tag, tag, mlx5_wqe_tm_seg, append_tag);
+	SAME(m5_tag, mask, mlx5_wqe_tm_seg, append_mask);
+	SAME(m5_tmh, op, ibv_tmh, opcode);
+	SAME(m5_tmh, ctx, ibv_tmh, app_ctx);
+	SAME(m5_tmh, tag, ibv_tmh, tag);
+	SAME(m5_rvh, addr, ibv_rvh, va);
+	SAME(m5_rvh, rkey, ibv_rvh, rkey);
+	SAME(m5_rvh, len, ibv_rvh, len);
 	SAME(m5_srq_next, next, mlx5_wqe_srq_next_seg, next_wqe_index);
 }
 
@@ -55,6 +70,14 @@ Test(m5_layout, completions_lie_where_rdma_core_has_them)
 	SAME(m5_cqe, flags_rqpn, mlx5_cqe64, flags_rqpn);
 	SAME(m5_cqe, srqn_uidx, mlx5_cqe64, srqn_uidx);
 	SAME(m5_cqe, imm, mlx5_cqe64, imm_inval_pkey);
+	SAME(m5_tag_cqe, success, mlx5_tm_cqe, success);
+	SAME(m5_tag_cqe, unexpected, mlx5_tm_cqe, hw_phase_cnt);
+	cr_expect_eq(offsetof(struct mlx5_cqe64, tm_cqe), 0);
+	cr_expect_eq(offsetof(struct mlx5_cqe64, tmh), 0);
+	cr_expect_eq(M5_APP_SUCCESS, MLX5_TMC_SUCCESS);
+	SAME(m5_cqe, app, mlx5_cqe64, app);
+	SAME(m5_cqe, app_op, mlx5_cqe64, app_op);
+	SAME(m5_cqe, app_info, mlx5_cqe64, app_info);
 	SAME(m5_cqe, len, mlx5_cqe64, byte_cnt);
 	SAME(m5_cqe, timestamp, mlx5_cqe64, timestamp);
 	SAME(m5_cqe, sop_qpn, mlx5_cqe64, sop_drop_qpn);
@@ -81,12 +104,18 @@ Test(m5_layout, constants_are_those_of_rdma_core)
 	cr_expect_eq(M5_OP_SEND, MLX5_OPCODE_SEND);
 	cr_expect_eq(M5_OP_SEND_IMM, MLX5_OPCODE_SEND_IMM);
 	cr_expect_eq(M5_OP_READ, MLX5_OPCODE_RDMA_READ);
+	cr_expect_eq(M5_OP_TAG, MLX5_OPCODE_TAG_MATCHING);
+	cr_expect_eq(M5_TMH_NO_TAG, IBV_TMH_NO_TAG);
+	cr_expect_eq(M5_TMH_REQUEST, IBV_TMH_RNDV);
+	cr_expect_eq(M5_TMH_FIN, IBV_TMH_FIN);
+	cr_expect_eq(M5_TMH_EAGER, IBV_TMH_EAGER);
 	cr_expect_eq(M5_CTRL_SIGNAL, MLX5_WQE_CTRL_CQ_UPDATE);
 	cr_expect_eq(M5_CTRL_FENCE, MLX5_WQE_CTRL_FENCE);
 	cr_expect_eq(M5_CQE_REQ, MLX5_CQE_REQ);
 	cr_expect_eq(M5_CQE_RESP_WRITE_IMM, MLX5_CQE_RESP_WR_IMM);
 	cr_expect_eq(M5_CQE_RESP_SEND, MLX5_CQE_RESP_SEND);
 	cr_expect_eq(M5_CQE_RESP_SEND_IMM, MLX5_CQE_RESP_SEND_IMM);
+	cr_expect_eq(M5_CQE_NO_PACKET, MLX5_CQE_NO_PACKET);
 	cr_expect_eq(M5_CQE_REQ_ERR, MLX5_CQE_REQ_ERR);
 	cr_expect_eq(M5_CQE_RESP_ERR, MLX5_CQE_RESP_ERR);
 	cr_expect_eq(M5_CQE_INVALID, MLX5_CQE_INVALID);

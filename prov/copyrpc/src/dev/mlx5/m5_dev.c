@@ -39,30 +39,38 @@ static int m5_dev_make_rx(struct m5_dev *dev)
 	return m5_dev_make_cq(dev, m5_tune.cq, dev, dev->chan, &dev->rx_obj, &dev->rx);
 }
 
-static int m5_dev_make_srq(struct m5_dev *dev)
+int m5_dev_take_srq(struct m5_dev *dev, struct ibv_srq *obj, uint32_t cqes, struct m5_srq *srq)
 {
-	struct ibv_srq_init_attr attr = { .attr = { .max_wr = m5_tune.srq, .max_sge = 1 } };
 	struct mlx5dv_srq dv = { 0 };
-	struct mlx5dv_obj objs = { .srq = { .out = &dv } };
+	struct mlx5dv_obj objs = { .srq = { .in = obj, .out = &dv } };
 	uint32_t places;
 
-	dev->srq_obj = ibv_create_srq(dev->ib.pd, &attr);
-	if (!dev->srq_obj)
-		return ib_dev_refuse(&dev->ib, "shared receive queue");
-	objs.srq.in = dev->srq_obj;
 	if (m5_dv_get()->init_obj(&objs, MLX5DV_OBJ_SRQ))
 		return ib_dev_refuse(&dev->ib, "access to the shared receive queue");
 	/* A fresh queue's free list is all of it, from head to tail. */
 	places = dv.tail + 1;
-	if (dv.head || !util_is_pow2(places) || places < 4 || places > dev->rx.size ||
+	if (dv.head || !util_is_pow2(places) || places < 4 || places > cqes ||
 	    dv.stride < sizeof(struct m5_srq_next) + sizeof(struct m5_data)) {
 		UTIL_WARN(DOMAIN, "%s: libmlx5 made a receive queue of %u x %u bytes\n",
 			  ib_dev_name(&dev->ib), places, dv.stride);
 		return -FI_ENOSYS;
 	}
-	m5_srq_init(&dev->srq, dv.buf, places, dv.stride, (uint32_t *)dv.dbrec, 0);
-	m5_srq_post(&dev->srq);
+	m5_srq_init(srq, dv.buf, places, dv.stride, (uint32_t *)dv.dbrec, 0);
 	return 0;
+}
+
+static int m5_dev_make_srq(struct m5_dev *dev)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = m5_tune.srq, .max_sge = 1 } };
+	int ret;
+
+	dev->srq_obj = ibv_create_srq(dev->ib.pd, &attr);
+	if (!dev->srq_obj)
+		return ib_dev_refuse(&dev->ib, "shared receive queue");
+	ret = m5_dev_take_srq(dev, dev->srq_obj, dev->rx.size, &dev->srq);
+	if (!ret)
+		m5_srq_post(&dev->srq);
+	return ret;
 }
 
 static void m5_dev_unmake(struct m5_dev *dev)

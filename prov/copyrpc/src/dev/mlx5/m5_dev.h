@@ -114,6 +114,15 @@ void m5_reg_put(struct m5_dev *dev, struct m5_uar *uar);
 int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv_comp_channel *chan,
 		   struct ibv_cq **obj, struct m5_cq *cq);
 
+/** Fills cq from a CQ of the library. Returns 0, or -FI_ENOSYS with a log line. */
+int m5_dev_take_cq(struct m5_cq *cq, struct ibv_cq *obj);
+
+/**
+ * Fills srq from a new shared receive queue of the library, which a CQ of `cqes` serves, and posts
+ * nothing. Returns 0 or an error, logged.
+ */
+int m5_dev_take_srq(struct m5_dev *dev, struct ibv_srq *obj, uint32_t cqes, struct m5_srq *srq);
+
 /**
  * Fills *sq and makes *users for the send queue of a QP: at most `blocks`. Called under the lock.
  * Returns 0 or an error.

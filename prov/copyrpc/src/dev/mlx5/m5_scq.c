@@ -11,7 +11,7 @@
 #include "dev/mlx5/m5_dv.h"
 #include "util/log.h"
 
-static int m5_dev_take_cq(struct m5_cq *cq, struct ibv_cq *obj)
+int m5_dev_take_cq(struct m5_cq *cq, struct ibv_cq *obj)
 {
 	struct mlx5dv_cq dv = { 0 };
 	struct mlx5dv_obj objs = { .cq = { .in = obj, .out = &dv } };
