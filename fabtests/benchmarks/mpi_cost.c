@@ -7,10 +7,13 @@
  * the other one is always waiting for it. fabtests/scripts/mpi-cost runs the program with N and
  * with 2 N windows.
  *
- * usage: mpirun -n 2 mpi_cost_bench [-m RANK] [-s BYTES] [-w WINDOW] [-n WINDOWS]
+ * usage: mpirun -n 2 mpi_cost_bench [-m RANK] [-s BYTES] [-w WINDOW] [-n WINDOWS] [-y]
+ *
+ * -y: by MPI_Issend
  */
 #include <mpi.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -23,6 +26,7 @@
 struct conf {
 	int mark; /* counted rank; -1: none */
 	int size, window;
+	bool synchronous;
 	long rounds;
 };
 
@@ -31,7 +35,8 @@ static void window_send(const struct conf *conf, char *buf, MPI_Request *reqs)
 	int ack;
 
 	for (int i = 0; i < conf->window; i++)
-		MPI_Isend(buf, conf->size, MPI_CHAR, 1, TAG_DATA, MPI_COMM_WORLD, &reqs[i]);
+		(conf->synchronous ? MPI_Issend : MPI_Isend)(buf, conf->size, MPI_CHAR, 1, TAG_DATA,
+							     MPI_COMM_WORLD, &reqs[i]);
 	MPI_Waitall(conf->window, reqs, MPI_STATUSES_IGNORE);
 	MPI_Recv(&ack, 1, MPI_INT, 1, TAG_ACK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
@@ -66,7 +71,7 @@ static int number(const char *text, int least, int most)
 
 	if (*end || value < least || value > most)
 		fail("usage: mpirun -n 2 mpi_cost_bench [-m RANK] [-s BYTES] [-w WINDOW]"
-		     " [-n WINDOWS]");
+		     " [-n WINDOWS] [-y]");
 	return (int)value;
 }
 
@@ -74,12 +79,13 @@ static void conf_parse(struct conf *conf, int argc, char **argv)
 {
 	int opt;
 
-	while ((opt = getopt(argc, argv, "m:s:w:n:")) != -1) {
+	while ((opt = getopt(argc, argv, "m:s:w:n:y")) != -1) {
 		switch (opt) {
 		case 'm': conf->mark = number(optarg, 0, 1); break;
 		case 's': conf->size = number(optarg, 1, 1 << 20); break;
 		case 'w': conf->window = number(optarg, 1, WINDOW_MAX); break;
 		case 'n': conf->rounds = number(optarg, 1, 1 << 30); break;
+		case 'y': conf->synchronous = true; break;
 		default: number("", 1, 0);
 		}
 	}
