@@ -32,6 +32,7 @@ struct pml_peer {
 	/** Sends that the provider refused with -FI_EAGAIN, in order, and their number. */
 	opal_list_t deferred;
 	volatile size_t deferred_cnt;
+	int32_t matching; /**< open synchronous sends with FI_MATCH_COMPLETE */
 };
 
 /** State of a communicator, in its c_pml_comm. */
@@ -48,8 +49,10 @@ struct pml {
 	/** Alias whose sends are injected and write no completion, or NULL. */
 	struct fid_ep *silent_ep;
 	size_t silent_end; /**< messages with fewer bytes go there; 0 without it */
-	bool threads;      /**< MPI_THREAD_MULTIPLE: locks are taken */
-	bool directed;     /**< the provider has FI_DIRECTED_RECV and the user wants it */
+	/** Alias whose sends complete when they have matched, or NULL. */
+	struct fid_ep *match_ep;
+	bool threads;  /**< MPI_THREAD_MULTIPLE: locks are taken */
+	bool directed; /**< the provider has FI_DIRECTED_RECV and the user wants it */
 	/** A complete send may wait in the provider for the next read of the queue. */
 	volatile bool held;
 	size_t inject_size;
@@ -76,12 +79,14 @@ struct pml {
 	struct fid_domain *domain;
 	struct fid_av *av;
 	bool enabled;
+	bool match; /**< the provider has FI_MATCH_COMPLETE and the user wants it */
 
 	/* parameters: pml_copyrpc_component.c */
 	char *provider;
 	char *provider_path;
 	int priority;
 	int use_directed;
+	int use_match;
 	int use_btls;
 	int connect;
 	int verbose;

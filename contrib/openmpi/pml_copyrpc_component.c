@@ -23,6 +23,7 @@ static int component_register(void)
 {
 	pml.priority = 60;
 	pml.use_directed = 1;
+	pml.use_match = 1;
 	pml.use_btls = 1;
 	pml.connect = 7;
 	pml.provider = NULL;
@@ -38,6 +39,10 @@ static int component_register(void)
 	      "Use FI_DIRECTED_RECV where the provider has it, so that a receive from a peer that "
 	      "dies ends with an error",
 	      MCA_BASE_VAR_TYPE_INT, &pml.use_directed);
+	param("match",
+	      "Use FI_MATCH_COMPLETE for synchronous sends where the provider has it, instead of "
+	      "acknowledgements",
+	      MCA_BASE_VAR_TYPE_INT, &pml.use_match);
 	param("connect",
 	      "Connect to the other processes of the node in MPI_Init if they are at most that "
 	      "many (up to 64); 0: each connection waits for its first message",

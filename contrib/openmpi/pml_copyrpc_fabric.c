@@ -23,7 +23,7 @@ static void fabric_set_path(void)
 		setenv("FI_PROVIDER_PATH", pml.provider_path, 0);
 }
 
-static struct fi_info *fabric_hints(bool threads, bool directed)
+static struct fi_info *fabric_hints(bool threads, bool directed, bool match)
 {
 	const char *provider = fabric_provider();
 	struct fi_info *hints = fi_allocinfo();
@@ -35,6 +35,7 @@ static struct fi_info *fabric_hints(bool threads, bool directed)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->tx_attr->msg_order = hints->rx_attr->msg_order = FI_ORDER_SAS;
 	hints->tx_attr->op_flags = hints->rx_attr->op_flags = FI_COMPLETION;
+	hints->tx_attr->op_flags |= match ? FI_MATCH_COMPLETE : 0;
 	hints->domain_attr->threading = threads ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	if (provider)
@@ -42,9 +43,9 @@ static struct fi_info *fabric_hints(bool threads, bool directed)
 	return hints;
 }
 
-static int fabric_find(bool threads, bool directed)
+static int fabric_ask(bool threads, bool directed, bool match)
 {
-	struct fi_info *hints = fabric_hints(threads, directed);
+	struct fi_info *hints = fabric_hints(threads, directed, match);
 	int rc;
 
 	if (!hints)
@@ -52,9 +53,20 @@ static int fabric_find(bool threads, bool directed)
 	rc = fi_getinfo(FI_VERSION(1, 9), NULL, NULL, 0, hints, &pml.info);
 	fi_freeinfo(hints);
 	pml.directed = directed && rc == 0;
-	if (rc == 0)
-		pml.info->tx_attr->op_flags |= FI_COMPLETION; /* the queue is selective */
-	return rc;
+	pml.match = match && rc == 0;
+	if (rc)
+		return rc;
+	pml.info->tx_attr->op_flags |= FI_COMPLETION; /* the queue is selective */
+	pml.info->tx_attr->op_flags &= ~FI_MATCH_COMPLETE;
+	return 0;
+}
+
+/* Only a provider whose hints had the flag is known to have it. */
+static int fabric_find(bool threads, bool directed)
+{
+	int rc = pml.use_match ? fabric_ask(threads, directed, true) : -FI_ENODATA;
+
+	return rc ? fabric_ask(threads, directed, false) : 0;
 }
 
 static int fabric_open_queue(void)
@@ -99,6 +111,14 @@ static void fabric_open_alias(void)
 		pml.silent_end = (pml.inject_size < SILENT_MAX ? pml.inject_size : SILENT_MAX) + 1;
 }
 
+/* Opens the alias for synchronous sends. */
+static void fabric_open_match(void)
+{
+	if (!pml.match ||
+	    fi_ep_alias(pml.ep, &pml.match_ep, FI_TRANSMIT | FI_COMPLETION | FI_MATCH_COMPLETE))
+		pml.match_ep = NULL;
+}
+
 static int fabric_open_all(bool threads)
 {
 	int rc;
@@ -134,10 +154,12 @@ int pml_fabric_open(bool threads)
 	}
 	pml.inject_size = pml.info->tx_attr->inject_size;
 	fabric_open_alias();
-	opal_output_verbose(1, pml.output, "pml copyrpc: provider %s, fabric %s%s%s",
+	fabric_open_match();
+	opal_output_verbose(1, pml.output, "pml copyrpc: provider %s, fabric %s%s%s%s",
 			    pml.info->fabric_attr->prov_name, pml.info->fabric_attr->name,
 			    pml.directed ? ", directed receives" : "",
-			    pml.silent_ep ? ", short sends without requests" : "");
+			    pml.silent_ep ? ", short sends without requests" : "",
+			    pml.match_ep ? ", match completions" : "");
 	return OMPI_SUCCESS;
 }
 
@@ -151,6 +173,7 @@ static void fabric_close(struct fid **fid)
 void pml_fabric_close(void)
 {
 	fabric_close((struct fid **)&pml.silent_ep);
+	fabric_close((struct fid **)&pml.match_ep);
 	fabric_close((struct fid **)&pml.ep);
 	fabric_close((struct fid **)&pml.av);
 	fabric_close((struct fid **)&pml.cq);

@@ -15,6 +15,7 @@ static void peer_construct(struct pml_peer *peer)
 {
 	peer->addr = FI_ADDR_UNSPEC;
 	peer->deferred_cnt = 0;
+	peer->matching = 0;
 	OBJ_CONSTRUCT(&peer->deferred, opal_list_t);
 }
 

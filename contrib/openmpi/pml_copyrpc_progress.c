@@ -14,11 +14,10 @@
 #define PML_REQUEST_OF(op_ptr, member)                                                             \
 	((struct pml_request *)((char *)(op_ptr)-offsetof(struct pml_request, member)))
 
-/* One of the completions of a send; a synchronous one has two, in any order. */
+/* One of the completions of a send; a synchronous one may have two, in any order. */
 static inline void progress_send_part(struct pml_request *req)
 {
-	if (OPAL_LIKELY(req->mode != MCA_PML_BASE_SEND_SYNCHRONOUS) ||
-	    __atomic_sub_fetch(&req->parts, 1, __ATOMIC_ACQ_REL) == 0)
+	if (OPAL_LIKELY(req->mode != MCA_PML_BASE_SEND_SYNCHRONOUS) || pml_sync_part(req))
 		pml_request_done(req);
 }
 
@@ -27,7 +26,7 @@ void pml_send_failed(struct pml_request *req)
 {
 	req->special = true;
 	req->base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
-	if (req->mode == MCA_PML_BASE_SEND_SYNCHRONOUS)
+	if (req->mode == MCA_PML_BASE_SEND_SYNCHRONOUS && (req->tag & PML_TAG_SYNC))
 		(void)fi_cancel(&pml.ep->fid, &req->ack);
 	progress_send_part(req);
 }

@@ -26,7 +26,7 @@ void pml_pvars_register(void)
 	     &pml_pvars.refused_sends);
 	pvar("refused_recvs", "Receives that waited because the provider took no more",
 	     &pml_pvars.refused_recvs);
-	pvar("sync_sends", "Synchronous sends, each with an acknowledgement",
+	pvar("sync_sends", "Synchronous sends, each with a reply of its receiver",
 	     &pml_pvars.sync_sends);
 	pvar("failures", "Messages that failed or were lost, truncated and cancelled ones excepted",
 	     &pml_pvars.failures);

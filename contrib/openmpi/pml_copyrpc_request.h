@@ -62,7 +62,7 @@ struct pml_request {
 	opal_free_list_t *list;
 
 	volatile int32_t state; /**< enum pml_state */
-	int32_t parts;          /**< completions that are missing: 2 for a synchronous send */
+	int32_t parts;          /**< completions that a synchronous send misses: 2, or 1 (match) */
 	uint8_t packed;         /**< enum pml_packed */
 	bool holds_type;        /**< base.req_datatype is retained */
 	bool convertor_used;
@@ -119,6 +119,7 @@ int pml_dtype_unpack(struct pml_request *req, size_t len);
 
 /* pml_copyrpc_sync.c */
 int pml_sync_begin(struct pml_request *req);
+bool pml_sync_part(struct pml_request *req);
 void pml_sync_acknowledge(struct pml_request *req, uint64_t tag);
 
 /* pml_copyrpc_deferred.c */
@@ -131,6 +132,18 @@ void pml_deferred_run(void);
 static inline ssize_t pml_send_post(struct pml_request *req)
 {
 	return fi_tsend(pml.ep, req->buf, req->len, NULL, req->addr, req->tag, &req->op);
+}
+
+/** Returns true for a synchronous send that is not acknowledged: its provider reports the match. */
+static inline bool pml_sync_matches(const struct pml_request *req)
+{
+	return req->mode == MCA_PML_BASE_SEND_SYNCHRONOUS && !(req->tag & PML_TAG_SYNC);
+}
+
+/** Hands such a send to the provider, as pml_send_post(). */
+static inline ssize_t pml_sync_post_match(struct pml_request *req)
+{
+	return fi_tsend(pml.match_ep, req->buf, req->len, NULL, req->addr, req->tag, &req->op);
 }
 
 ssize_t pml_recv_post_flags(struct pml_request *req);

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Synchronous sends: the message has the sync bit in its tag, and the receiver acknowledges it with
- * an empty message once its receive has ended.
+ * Synchronous sends. Where the provider has FI_MATCH_COMPLETE, a long one is a send to an alias of
+ * the endpoint with that default flag, and looks like any other to its receiver. A provider may
+ * reserve memory at the receiver for each until it has matched, so that many could stop messages
+ * behind them: beyond SYNC_MATCHING_MAX to one peer, and without the flag, they are acknowledged.
+ * So are short ones, for which an acknowledgement costs less than a reply of the provider.
+ *
+ * An acknowledged message has the sync bit in its tag, and its receiver sends an empty message once
+ * its receive has ended.
  *
  * The acknowledgement names communicator, receiver and tag, not the message. Messages with the same
  * three from one sender match in the order in which they were sent, and their sender posts the
@@ -10,6 +16,11 @@
  * the same among threads.
  */
 #include "pml_copyrpc_request.h"
+
+/** Bytes from which on a provider awaits a reply for any send, so that a match costs no more. */
+#define SYNC_MATCH_MIN (64u << 10)
+/** Open sends to one peer whose match the provider reports. */
+#define SYNC_MATCHING_MAX 32
 
 static ssize_t sync_post_ack(struct pml_request *req)
 {
@@ -36,14 +47,42 @@ static ssize_t sync_post(struct pml_request *req)
 	return rc ? 1 : 0;
 }
 
+/** Takes away one completion of a synchronous send. Returns true if it was the last one. */
+bool pml_sync_part(struct pml_request *req)
+{
+	if (pml_sync_matches(req))
+		__atomic_sub_fetch(&req->peer->matching, 1, __ATOMIC_RELAXED);
+	return __atomic_sub_fetch(&req->parts, 1, __ATOMIC_ACQ_REL) == 0;
+}
+
+/* Begins a send whose match the provider reports. */
+static int sync_begin_match(struct pml_request *req)
+{
+	ssize_t rc = -FI_EAGAIN;
+
+	req->parts = 1;
+	req->tag &= ~PML_TAG_SYNC;
+	__atomic_add_fetch(&req->peer->matching, 1, __ATOMIC_RELAXED);
+	if (req->peer->deferred_cnt == 0)
+		rc = pml_sync_post_match(req);
+	if (rc == 0)
+		return OMPI_SUCCESS;
+	if (rc == -FI_EAGAIN)
+		return pml_deferred_send(req);
+	__atomic_sub_fetch(&req->peer->matching, 1, __ATOMIC_RELAXED);
+	return pml_request_errno(rc, "fi_tsend");
+}
+
 /** Begins a synchronous send: called by the send files. */
 int pml_sync_begin(struct pml_request *req)
 {
 	ssize_t rc;
 
+	pml_pvar_add(&pml_pvars.sync_sends, 1);
+	if (pml.match_ep && req->len > SYNC_MATCH_MIN && req->peer->matching < SYNC_MATCHING_MAX)
+		return sync_begin_match(req);
 	req->parts = 2;
 	req->tag |= PML_TAG_SYNC;
-	pml_pvar_add(&pml_pvars.sync_sends, 1);
 	do {
 		PML_LOCK(&pml.sync_lock);
 		rc = sync_post(req);

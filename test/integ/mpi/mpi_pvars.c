@@ -9,7 +9,7 @@
 
 #include "integ.h"
 
-#define MSGS   5
+#define MSGS   10
 #define BLOCKS 100
 #define LEN    (BLOCKS * sizeof(long))
 

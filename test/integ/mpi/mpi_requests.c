@@ -10,7 +10,9 @@
 
 enum { TAG_DATA = 1, TAG_GO = 2, TAG_OTHER = 3 };
 
-#define BURST 200
+#define BURST     200
+#define SYNCS     100   /* more than the component has the provider report */
+#define SYNC_LONG 20000 /* numbers of a message whose match the provider reports */
 
 /* Persistent requests of each mode, started many times, single and all at once. */
 static void persistent_sender(int peer)
@@ -110,6 +112,57 @@ static void freed_request(int rank, int size)
 	}
 	/* The sends have left when their messages are here, but put is used until they are. */
 	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static int sync_put[SYNCS + 1][SYNC_LONG], sync_got[SYNC_LONG];
+
+/*
+ * Begins synchronous sends of SYNCS tags, and a standard send of a further tag behind them. None of
+ * them is complete before its receive.
+ */
+static void sync_send_all(int peer, int len, MPI_Request *reqs)
+{
+	int done = 0, flag;
+
+	for (int i = 0; i <= SYNCS; i++)
+		sync_put[i][0] = sync_put[i][len - 1] = i;
+	for (int i = 0; i < SYNCS; i++)
+		MPI_Issend(sync_put[i], len, MPI_INT, peer, i, MPI_COMM_WORLD, &reqs[i]);
+	MPI_Send(sync_put[SYNCS], 1, MPI_INT, peer, SYNCS, MPI_COMM_WORLD);
+	for (int i = 0; i < 50; i++) {
+		MPI_Testany(SYNCS, reqs, &done, &flag, MPI_STATUS_IGNORE);
+		INTEG_CHECK(!flag, "message %d is complete without a receive", done);
+	}
+	MPI_Send(NULL, 0, MPI_INT, peer, SYNCS + 1, MPI_COMM_WORLD);
+	MPI_Waitall(SYNCS, reqs, MPI_STATUSES_IGNORE);
+}
+
+static void sync_recv(int peer, int len, int tag)
+{
+	MPI_Recv(sync_got, len, MPI_INT, peer, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	INTEG_CHECK(sync_got[0] == tag && sync_got[len - 1] == tag, "tag %d: %d and %d", tag,
+		    sync_got[0], sync_got[len - 1]);
+}
+
+/*
+ * Many synchronous messages match in the reverse of their order, the first one behind a standard
+ * message that was sent last.
+ */
+static void sync_reversed(int rank, int size)
+{
+	static const int lens[] = { 1, SYNC_LONG };
+	MPI_Request reqs[SYNCS];
+
+	for (int n = 0; (rank ^ 1) < size && n < 2; n++) {
+		if (rank & 1) {
+			sync_send_all(rank ^ 1, lens[n], reqs);
+			continue;
+		}
+		sync_recv(rank ^ 1, 1, SYNCS);
+		MPI_Recv(NULL, 0, MPI_INT, rank ^ 1, SYNCS + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		for (int i = SYNCS - 1; i >= 0; i--)
+			sync_recv(rank ^ 1, lens[n], i);
+	}
 }
 
 /* Many receives are cancelled in the middle of others; those keep their order. */
@@ -233,6 +286,7 @@ static const struct integ_feature features[] = {
 	{ "persistent", persistent_sender, persistent_receiver, NULL },
 	{ "freed_comm", NULL, NULL, freed_comm },
 	{ "freed_request", NULL, NULL, freed_request },
+	{ "sync_reversed", NULL, NULL, sync_reversed },
 	{ "cancel_many", NULL, NULL, cancel_many },
 	{ "any_tag", NULL, NULL, any_tag },
 	{ "to_self", NULL, NULL, to_self },
