@@ -5,10 +5,11 @@
  *
  * usage: plan_measured PEERS [any]
  *
- * Prints "base N peers N rings N sockets N": descriptors before the first peer, with standard ones; those
- * that all peers add; bytes of ring segments mapped, which are those of this process and of its
- * peers; UDP sockets. Endpoints are at loopback, or with `any` at all addresses. The peers share a domain and a queue in another process, so that their end has the same
- * budget and its rings have the same sizes.
+ * Prints "base N peers N rings N sockets N": descriptors before the first peer, with standard ones;
+ * those that all peers add; bytes of ring segments mapped, which are those of this process and of
+ * its peers; UDP sockets. Endpoints are at loopback, or with `any` at all addresses. The peers
+ * share a domain and a queue in another process, so that their end has the same budget and its
+ * rings have the same sizes.
  */
 #include <dirent.h>
 #include <sys/wait.h>
