@@ -106,6 +106,11 @@ bool nic_fault_denied(void)
 	return false;
 }
 
+bool nic_fault_forbidden(void)
+{
+	return false;
+}
+
 bool nic_fault_without_bf(void)
 {
 	return false;
