@@ -342,6 +342,11 @@ static void send_all(char **argv)
 	to = fab_insert(&fab, &dst);
 	for (number = 0; number < cnt || fab_seconds() < end; number++) {
 		send_message(to, number);
+		if (!number) {
+			settle();
+			printf("began\n");
+			fflush(stdout);
+		}
 		if (number % READ_EVERY == 0)
 			read_region(to);
 	}
