@@ -61,13 +61,19 @@ static uint64_t take(unsigned bytes)
 
 /* ---- users ---- */
 
+/** Returns true now and then, for connections with liars: the honest ends are never refused. */
+static bool should_refuse(const void *ctx, const struct cm_conn *conn)
+{
+	return ctx == &us && !cm_addr_is_equal(&conn->via.to, &friend.cep->addr) && take(1) > 0xF0;
+}
+
 static int on_prepare(void *ctx, struct cm_conn *conn, struct cm_params *params, void **user)
 {
 	struct user *u = ctx;
 	struct known *k = u->conns;
 
 	CHECK(params->path && !(params->path & (params->path - 1)));
-	if (u == &us && take(1) > 0xF0)
+	if (should_refuse(ctx, conn))
 		return -FI_ENOMEM;
 	while (k->cm)
 		CHECK(++k < u->conns + CONNS);
@@ -86,7 +92,7 @@ static int on_establish(void *ctx, struct cm_conn *conn, void *user, const struc
 	CHECK(peer->engine_len <= CM_ENGINE_MAX && peer->dev.len <= DEV_DESC_MAX);
 	CHECK(!peer->dev.fd_cnt);
 	k->established = true;
-	return ctx == &us && take(1) > 0xF0 ? -FI_EIO : 0;
+	return should_refuse(ctx, conn) ? -FI_EIO : 0;
 }
 
 static void on_up(void *ctx, struct cm_conn *conn, void *user, bool asked)
