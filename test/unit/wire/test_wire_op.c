@@ -21,7 +21,9 @@ Test(wire_op, operation_numbers_are_fixed)
 	cr_assert_eq(WIRE_OP_WRITE, 6);
 	cr_assert_eq(WIRE_OP_READ, 7);
 	cr_assert_eq(WIRE_OP_RPC, 12);
-	cr_assert_eq(WIRE_OP_LAST, 13);
+	cr_assert_eq(WIRE_OP_LEASE, 13);
+	cr_assert_eq(WIRE_OP_SYNC, 14);
+	cr_assert_eq(WIRE_OP_LAST, WIRE_OP_SYNC);
 	cr_assert_eq(WIRE_F_TAG, 0x10);
 	cr_assert_eq(WIRE_F_DATA32, 0x20);
 	cr_assert_eq(WIRE_F_DATA64, 0x40);
