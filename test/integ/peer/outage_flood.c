@@ -366,7 +366,9 @@ static uint64_t load(const char *path, uint8_t **bytes)
 	FILE *file = fopen(path, "r");
 	long len;
 
-	FAB_TRUE(file && !fseek(file, 0, SEEK_END) && (len = ftell(file)) > 0);
+	FAB_TRUE(file && !fseek(file, 0, SEEK_END));
+	len = ftell(file);
+	FAB_TRUE(len > 0);
 	rewind(file);
 	*bytes = malloc((size_t)len);
 	FAB_TRUE(*bytes && fread(*bytes, 1, (size_t)len, file) == (size_t)len);
