@@ -117,6 +117,23 @@ Test(m5_poll, an_error_is_reported_once_and_ends_only_its_link)
 	teardown();
 }
 
+Test(m5_poll, what_arrived_between_the_reads_of_the_two_queues_comes_before_the_end)
+{
+	setup(true);
+	cr_assert_eq(m5_link_ops_inline.write_imm(&l->link.ib.base, 0, 32, 1), 0);
+	fake_arrive(f, FAKE_QPN, 0, 5);
+	cq_device_write(&f->tx, 0xd0, 0x09000000 | FAKE_QPN, 0, 0);
+	cq_device_at(&f->tx, 0)[55] = 0x15; /* retries exceeded */
+	/* A poll that found the receive queue empty goes on here. */
+	cr_expect_not(m5_poll_sends(&f->dev, &ev));
+	expect_imm(5);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, DEV_EV_DOWN);
+	cr_expect_eq(ev.status, -FI_ETIMEDOUT);
+	cr_expect(!poll_one());
+	teardown();
+}
+
 Test(m5_poll, error_of_a_receive_gives_its_wqe_back)
 {
 	setup(true);

@@ -187,6 +187,11 @@ static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, bool is_
 		m5_link_fail(link, err.status);
 		return true;
 	}
+	/* What arrived before the failure may have come after the receive queue was read. */
+	if (is_send && !m5_cq_is_empty(&dev->rx)) {
+		m5_link_fail(link, err.status);
+		return false;
+	}
 	link->ib.dead = true;
 	util_list_remove(&link->ib.cold); /* in case an asynchronous event has failed it too */
 	m5_link_unlist(link);
