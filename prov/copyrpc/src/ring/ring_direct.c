@@ -9,6 +9,7 @@
 #include "core/core_reg.h"
 #include "ring/ring_bulk.h"
 #include "util/copy.h"
+#include "util/log.h"
 
 static unsigned ring_direct_dev_flags(const struct core_get *get, const struct dev_link *link,
 				      unsigned flags)
@@ -125,9 +126,14 @@ void ring_direct_drop(struct core_chan *chan, struct core_get *get)
 
 /** Registration of a region. Implements core_reg.close. */
 struct ring_reg {
-	struct core_reg reg; /* First member; `mem` is NULL while the transport has no device */
+	/*
+	 * First member. `mem` is NULL while the transport has no device, and if it could not be
+	 * registered again: then `dev` is the record itself, which is no channel's device.
+	 */
+	struct core_reg reg;
 	struct ring_transport *transport;
 	struct util_list link; /* ring_transport.regs */
+	const void *dev;       /* reg.dev while it is registered */
 	const void *addr;
 	size_t len;
 	unsigned access; /* enum dev_mem_access */
@@ -171,17 +177,23 @@ void ring_direct_regs_end(struct ring_transport *transport)
 		ring_direct_reg_end(UTIL_CONTAINER_OF(it, struct ring_reg, link));
 }
 
-int ring_direct_regs_renew(struct ring_transport *transport)
+static void ring_direct_reg_renew(struct ring_reg *reg)
+{
+	int ret = ring_direct_reg_begin(reg);
+
+	if (ret)
+		UTIL_WARN_SELDOM(MR, "a region of %zu bytes is not registered again: %s\n",
+				 reg->len, fi_strerror(-ret));
+	/* Threads of other progress domains compare it. */
+	__atomic_store_n(&reg->reg.dev, ret ? reg : reg->dev, __ATOMIC_RELAXED);
+}
+
+void ring_direct_regs_renew(struct ring_transport *transport)
 {
 	struct util_list *it, *tmp;
-	int ret;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->regs) {
-		ret = ring_direct_reg_begin(UTIL_CONTAINER_OF(it, struct ring_reg, link));
-		if (ret)
-			return ret;
-	}
-	return 0;
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->regs)
+		ring_direct_reg_renew(UTIL_CONTAINER_OF(it, struct ring_reg, link));
 }
 
 int ring_direct_reg(struct core_chan *chan, const void *addr, size_t len, unsigned access,
@@ -196,6 +208,7 @@ int ring_direct_reg(struct core_chan *chan, const void *addr, size_t len, unsign
 	if (!reg)
 		return -FI_ENOMEM;
 	reg->transport = transport;
+	reg->dev = chan->reg_dev;
 	reg->addr = addr;
 	reg->len = len;
 	reg->access = dev ? dev : DEV_MEM_LOCAL;

@@ -29,7 +29,10 @@ int ring_direct_reg(struct core_chan *chan, const void *addr, size_t len, unsign
 
 /** Deregisters all registrations of regions, which keep their records: the device is closed. */
 void ring_direct_regs_end(struct ring_transport *transport);
-/** Registers them with a device that was opened anew. Returns 0, or -FI_E* with some registered. */
-int ring_direct_regs_renew(struct ring_transport *transport);
+/**
+ * Registers them with a device that was opened anew. No channel finds those that cannot be: their
+ * memory may be gone, and the others need the device.
+ */
+void ring_direct_regs_renew(struct ring_transport *transport);
 
 #endif

@@ -55,10 +55,8 @@ int ring_transport_reopen(struct eng_transport *eng)
 		transport->dev = NULL;
 		return ret;
 	}
-	ret = ring_direct_regs_renew(transport);
-	if (ret)
-		ring_transport_close(eng);
-	return ret;
+	ring_direct_regs_renew(transport);
+	return 0;
 }
 
 int ring_transport_wait_fd(struct eng_transport *eng)
