@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Outages of the second transport's device: what the handshake knows, and when it is reopened. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cm/conn/cm_conn.h"
 #include "cm/ep/cm_ep.h"
@@ -27,9 +30,10 @@ static int health(struct eng_transport *t)
 static int reopen(struct eng_transport *t)
 {
 	reopened++;
+	if (!eng_outage_is_closed(t))
+		t->ops->close(t);
 	if (reopen_ret)
 		return reopen_ret;
-	t->ops->close(t);
 	state = 0;
 	return t->ops->open(t);
 }
@@ -94,6 +98,13 @@ static void look(void)
 {
 	transport->reopen_ns = 0;
 	eng_outage_look(wholes[0].engine);
+}
+
+static bool is_awake(void)
+{
+	struct pollfd p = { .fd = wholes[0].engine->base.wait_fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
 }
 
 Test(eng_outage, a_port_that_is_down_takes_its_path_away_until_it_is_up)
@@ -180,9 +191,47 @@ Test(eng_outage, the_first_refusal_of_a_device_is_a_reason_to_look_at_it)
 	fake_cfg.fail_prepare = -FI_EIO;
 	cr_expect_eq(prepare(&conn), -FI_ENODEV);
 	cr_expect(wholes[0].eep->look_queued);
+	cr_expect(is_awake(), "a thread that sleeps looks, too");
 	cr_expect_eq(prepare(&conn), -FI_EIO, "the device lives, and refuses");
 	fake_cfg.fail_prepare = 0;
 	cr_assert_eq(prepare(&conn), 0);
 	eng_conn_free(conn);
 	cr_expect_not(transport->refused);
+	eng_progress(&wholes[0].engine->base);
+	cr_expect_not(wholes[0].engine->has_outage, "it lives");
+}
+
+Test(eng_outage, a_device_that_was_closed_wakes_nobody_by_a_copy_of_its_descriptor)
+{
+	int copy = dup(transport->ops->wait_fd(transport));
+	uint64_t one = 1;
+
+	cr_assert_geq(copy, 0);
+	cr_assert_eq(write(copy, &one, sizeof(one)), sizeof(one));
+	cr_assert(is_awake());
+	state = -FI_EIO;
+	look();
+	cr_expect_eq(reopened, 1);
+	cr_expect_not(is_awake());
+	cr_assert_eq(write(transport->ops->wait_fd(transport), &one, sizeof(one)), sizeof(one));
+	cr_expect(is_awake(), "the new one does");
+	close(copy);
+}
+
+Test(eng_outage, a_device_that_cannot_be_waited_for_stays_closed)
+{
+	struct core_engine *engine = wholes[0].engine;
+	int fd = engine->base.wait_fd, full = open("/dev/null", O_RDONLY);
+
+	state = -FI_EIO;
+	engine->base.wait_fd = full; /* no set of descriptors: refuses */
+	look();
+	cr_expect_eq(reopened, 1);
+	cr_expect(eng_outage_is_closed(transport));
+	cr_expect(engine->has_outage);
+	engine->base.wait_fd = fd;
+	close(full);
+	look();
+	cr_expect_eq(transport->outage, 0);
+	cr_expect_not(engine->has_outage);
 }

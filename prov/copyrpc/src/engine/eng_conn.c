@@ -51,6 +51,7 @@ void eng_conn_up(struct eng_conn *conn)
 		UTIL_WARN(EP_CTRL, "the device takes no more connections: %s\n", fi_strerror(-ret));
 		eng_stats_failed(conn->eep, (struct sockaddr *)&addr, ret);
 		eng_conn_free(conn);
+		engine->must_look = true; /* no link may be left to tell of the device's failure */
 		engine->up->on_connect_failed(ep, (struct sockaddr *)&addr, ret);
 		return;
 	}

@@ -43,7 +43,7 @@ struct core_engine {
 	 * the lock.
 	 */
 	uint32_t attention;
-	bool has_outage; /* The device of a transport is out (eng_outage.h); atomic */
+	bool has_outage; /* A device is out, or may be (eng_outage.h): sleepers look; atomic */
 	bool must_look;  /* A connection failed, or the time has come to look at the devices */
 	bool has_others; /* Transports behind the first have connections */
 	size_t mem;      /* Bytes counted against FI_COPYRPC_MEM; atomic */

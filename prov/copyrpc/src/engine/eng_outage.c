@@ -42,7 +42,14 @@ static void eng_outage_tell_all(struct core_engine *engine)
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &engine->eeps)
 		eng_outage_tell(UTIL_CONTAINER_OF(it, struct core_engine_ep, link));
-	__atomic_store_n(&engine->has_outage, eng_outage_paths(engine) != 0, __ATOMIC_RELAXED);
+}
+
+/* Stops to watch the device: a copy of its descriptor in a child keeps it in the set otherwise. */
+static void eng_outage_unwatch(struct eng_transport *transport)
+{
+	if (!eng_outage_is_closed(transport))
+		epoll_ctl(transport->engine->base.wait_fd, EPOLL_CTL_DEL,
+			  transport->ops->wait_fd(transport), NULL);
 }
 
 /** Closes the device and opens it again. device_lock is held. Returns the transport's new state. */
@@ -50,20 +57,20 @@ static int eng_outage_reopen(struct eng_transport *transport)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 	uint64_t now_ns = util_clock_ns();
-	int ret;
 
 	if (transport->user_cnt || now_ns < transport->reopen_ns)
 		return transport->outage;
 	transport->reopen_ns = now_ns + ENG_OUTAGE_PAUSE_NS;
-	ret = transport->ops->reopen(transport);
-	if (ret)
+	eng_outage_unwatch(transport);
+	if (transport->ops->reopen(transport))
 		return -FI_ENODEV;
-	ret = epoll_ctl(transport->engine->base.wait_fd, EPOLL_CTL_ADD,
-			transport->ops->wait_fd(transport), &ev);
-	if (ret)
-		UTIL_WARN(DOMAIN, "device %s cannot be waited for: %s\n", transport->ops->name,
-			  fi_strerror(errno));
-	return ret ? -FI_EIO : 0;
+	if (!epoll_ctl(transport->engine->base.wait_fd, EPOLL_CTL_ADD,
+		       transport->ops->wait_fd(transport), &ev))
+		return 0;
+	UTIL_WARN(DOMAIN, "device %s cannot be waited for: %s\n", transport->ops->name,
+		  fi_strerror(errno));
+	transport->ops->close(transport);
+	return -FI_ENODEV;
 }
 
 static void eng_outage_changed(struct eng_transport *transport, int before)
@@ -102,9 +109,13 @@ static void eng_outage_look_at(struct eng_transport *transport)
 
 void eng_outage_look(struct core_engine *engine)
 {
+	__atomic_store_n(&engine->has_outage, false, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < engine->transport_cnt; i++)
 		if (eng_transport_at(engine, i)->ops->health)
 			eng_outage_look_at(eng_transport_at(engine, i));
+	/* Not to false: the control thread may have set it meanwhile. */
+	if (eng_outage_paths(engine))
+		__atomic_store_n(&engine->has_outage, true, __ATOMIC_RELAXED);
 }
 
 int eng_outage_enter(struct eng_transport *transport)
@@ -125,6 +136,7 @@ int eng_outage_leave(struct core_engine_ep *eep, struct eng_transport *transport
 	pthread_mutex_unlock(&transport->engine->device_lock);
 	if (!is_doubtful)
 		return ret;
+	__atomic_store_n(&eep->engine->has_outage, true, __ATOMIC_RELAXED);
 	eng_event_push_look(eep, ENG_EVENT_LOOK);
 	return -FI_ENODEV;
 }
