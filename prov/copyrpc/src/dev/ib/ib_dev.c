@@ -134,15 +134,17 @@ int ib_dev_init(struct ib_dev *dev, ib_dev_fits_fn *fits)
 	ret = ib_dev_find(dev, fits, &why);
 	if (ret) {
 		if (why && (ret != -FI_ENODEV || (named && !fits)))
-			UTIL_WARN(DOMAIN, "RDMA device%s%s: %s\n", named ? " " : "",
-				  named ? named : "", why);
+			/* An attempt to open a failed device comes every second. */
+			UTIL_WARN_SELDOM(DOMAIN, "RDMA device%s%s: %s\n", named ? " " : "",
+					 named ? named : "", why);
 		else if (why)
 			UTIL_INFO(DOMAIN, "no RDMA device: %s\n", why);
 		return ret;
 	}
 	dev->pd = ibv_alloc_pd(dev->ctx);
 	if (!dev->pd) {
-		UTIL_WARN(DOMAIN, "%s: no protection domain: %s\n", dev->name, strerror(errno));
+		UTIL_WARN_SELDOM(DOMAIN, "%s: no protection domain: %s\n", dev->name,
+				 strerror(errno));
 		ibv_close_device(dev->ctx);
 		return -FI_ENOMEM;
 	}

@@ -187,7 +187,7 @@ static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, bool is_
 		m5_link_fail(link, err.status);
 		return true;
 	}
-	/* What arrived before the failure may have come after the receive queue was read. */
+	/* Lets arrivals from before the failure come first: the receive queue was read earlier. */
 	if (is_send && !m5_cq_is_empty(&dev->rx)) {
 		m5_link_fail(link, err.status);
 		return false;
