@@ -10,6 +10,7 @@
 #include "cm/conn/cm_conn.h"
 #include "cm/ep/cm_ep.h"
 #include "eng_fixture.h"
+#include "engine/eng_conn.h"
 #include "engine/eng_event.h"
 #include "engine/eng_outage.h"
 #include "wire/wire_cm.h"
@@ -199,6 +200,21 @@ Test(eng_outage, the_first_refusal_of_a_device_is_a_reason_to_look_at_it)
 	cr_expect_not(transport->refused);
 	eng_progress(&wholes[0].engine->base);
 	cr_expect_not(wholes[0].engine->has_outage, "it lives");
+}
+
+Test(eng_outage, a_connection_that_comes_after_the_failure_is_refused_and_a_reason_to_look)
+{
+	struct eng_conn *conn;
+
+	cr_assert_eq(prepare(&conn), 0);
+	state = -FI_EIO; /* nobody was attached who would be told */
+	eng_conn_up(conn);
+	cr_expect_eq(transport->user_cnt, 0);
+	cr_expect_eq(transport->conn_cnt, 0);
+	cr_expect(wholes[0].engine->must_look);
+	eng_events_cold(wholes[0].engine);
+	cr_expect_eq(reopened, 1);
+	cr_expect_eq(transport->outage, 0);
 }
 
 Test(eng_outage, a_device_that_was_closed_wakes_nobody_by_a_copy_of_its_descriptor)
