@@ -207,7 +207,7 @@ Test(eng_outage, a_connection_that_comes_after_the_failure_is_refused_and_a_reas
 	struct eng_conn *conn;
 
 	cr_assert_eq(prepare(&conn), 0);
-	state = -FI_EIO; /* nobody was attached who would be told */
+	state = -FI_EIO; /* Links that it would notify: none. */
 	eng_conn_up(conn);
 	cr_expect_eq(transport->user_cnt, 0);
 	cr_expect_eq(transport->conn_cnt, 0);
@@ -217,7 +217,7 @@ Test(eng_outage, a_connection_that_comes_after_the_failure_is_refused_and_a_reas
 	cr_expect_eq(transport->outage, 0);
 }
 
-Test(eng_outage, a_device_that_was_closed_wakes_nobody_by_a_copy_of_its_descriptor)
+Test(eng_outage, a_device_that_was_closed_wakes_no_thread_by_a_copy_of_its_descriptor)
 {
 	int copy = dup(transport->ops->wait_fd(transport));
 	uint64_t one = 1;
