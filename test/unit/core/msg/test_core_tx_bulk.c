@@ -197,6 +197,43 @@ Test(core_tx_bulk, a_message_without_room_continues_where_it_stopped)
 	receive(RNDV_MIN - 1);
 }
 
+/** Sends a short message with FI_MATCH_COMPLETE that no receive of tag 0 matches. */
+static void send_unmatched(void)
+{
+	cr_assert_eq(
+		node_send(&nodes[0], 1, out, 1, true, 1, FI_COMPLETION | FI_MATCH_COMPLETE, NULL),
+		0);
+}
+
+/**
+ * Messages without a receive have taken all credit, and more of them wait. A long message that is
+ * pulled meanwhile gives its own credit back, and needs it again for its last part.
+ */
+Test(core_tx_bulk, a_pulled_message_ends_before_unmatched_ones_start)
+{
+	const unsigned rooms[] = { 1000, 1, 4 };
+
+	fake_engine_cfg.expose_err = -FI_ENOMEM;
+	fake_engine_cfg.credit = 4;
+	for (unsigned i = 0; i < 3; i++) {
+		fake_engine_cfg.room = rooms[i];
+		send_it(LEN, 0);
+		for (unsigned k = 0; k < 6; k++)
+			send_unmatched();
+		nodes_settle(nodes, 2);
+		receive(LEN);
+		cr_expect(has_left(), "with room for %u frames", rooms[i]);
+		cr_expect_eq(e.e.op_context, out);
+		for (unsigned k = 0; k < 6; k++)
+			cr_assert_eq(node_recv(&nodes[1], 0, in, 1, true, 1, 0, 0, in), 0);
+		nodes_settle(nodes, 2);
+		for (unsigned k = 0; k < 6; k++)
+			cr_assert(has_left());
+		while (node_poll(&nodes[1], &e, &err))
+			continue;
+	}
+}
+
 static const struct core_tx_time *times(void)
 {
 	return core_peer_lookup(&nodes[0].ep, 1)->selector.times[0];

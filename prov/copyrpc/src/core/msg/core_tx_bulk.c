@@ -66,12 +66,27 @@ static int core_tx_name(struct core_tx_req *req)
 	return util_idmap_alloc(&req->op.peer->ep->tx_ids, req, &req->send_id);
 }
 
+/**
+ * Returns true if the call of a new message would take credit that a stream needs: the last part of
+ * a pulled message is a call, and so are parts of an access. Both end without the peer's user,
+ * whereas a new message keeps its credit until a receive matches it, which may wait for the stream.
+ */
+static bool core_tx_is_greedy(const struct core_peer *peer)
+{
+	struct core_chan *chan = peer->chan;
+
+	return UTIL_UNLIKELY(!util_list_is_empty(&peer->tx_stream)) &&
+	       chan->ops->call_room(chan, sizeof(struct wire_rndv), CORE_TX_STREAM_RESP) < 2;
+}
+
 /** Makes the call of a request. The state is set first: the reply may come before the return. */
 static int core_tx_call(struct core_tx_req *req, const struct core_frame *frame)
 {
 	struct core_chan *chan = req->op.peer->chan;
 	int ret;
 
+	if (core_tx_is_greedy(req->op.peer))
+		return core_chan_refuse(chan, CORE_SHORT_CREDIT, -FI_EAGAIN);
 	req->state = CORE_TX_REPLY;
 	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), &req->op, 0);
 	if (ret)

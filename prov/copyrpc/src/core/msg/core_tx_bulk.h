@@ -27,6 +27,9 @@
 /** User bytes of one frame: small enough that both ends copy at the same time. */
 #define CORE_TX_SEGMENT_LEN (8u << 10)
 
+/** Longest response to a call of a stream: CORE_RMA_READ_LEN. */
+#define CORE_TX_STREAM_RESP (4u << 10)
+
 /** Completion levels that end a send with the receiver's reply. Rendezvous has both. */
 #define CORE_TX_REPLY_FLAGS (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
 
