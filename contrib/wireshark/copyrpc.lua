@@ -28,7 +28,7 @@ local request_types = { "BATCH", "REPLIES", "GET" }
 local reply_types = { [0] = "at once", "waited", "refused", "sender had been away", "GAP", "KEPT" }
 local frame_kinds = { "message", "call", "response" }
 local operations = { "MSG", "PART", "CONT", "RNDV", "DLVR", "WRITE", "READ", "FETCH", "EXPOSE", "ATOMIC",
-	"COLL", "RPC", "LEASE", "SYNC" }
+	"COLL", "RPC", "LEASE", "SYNC", "DONE" }
 local operation_of = {}
 for number, name in ipairs(operations) do
 	operation_of[name] = number
@@ -46,6 +46,7 @@ local errors = {
 	[265] = "ETRUNC", [266] = "ENOKEY", [267] = "ENOAV", [268] = "EOVERRUN", [269] = "ENORX", [270] = "ENOMR",
 	[0xFFFFFFFE] = "exposed", [0xFFFFFFFF] = "not possible, use another way",
 }
+local status_names = setmetatable({ [0xFFFFFFFE] = "kept, DONE follows", [0xFFFFFFFF] = "send parts" }, { __index = errors })
 
 -- Structures ----------------------------------------------------------------------------------------------------------
 
@@ -143,8 +144,14 @@ local part_s = declare("part", "First part", { { "total_len", 8 }, { "send_id", 
 local cont_s = declare("cont", "Part", {
 	{ "offset", 8 }, { "id", 4 }, { "kind", 4, names = { [0] = "id is a send_id", "id is a recv_id" } },
 })
-local rndv_s = declare("rndv", "Rendezvous", { { "total_len", 8 }, { "addr", 8, hex = true }, { "key", 8, hex = true } })
-local status_s = declare("status", "Status", { { "status", 4, names = errors }, { "recv_id", 4 }, { "len", 8 } })
+local rndv_s = declare("rndv", "Rendezvous", {
+	{ "total_len", 8 }, { "addr", 8, hex = true }, { "key", 8, hex = true }, { "send_id", 4 }, { "zero", 4, zero = true },
+})
+local sync_s = declare("sync", "Match-complete message", { { "send_id", 4 } })
+local status_s = declare("status", "Status", { { "status", 4, names = status_names }, { "recv_id", 4 }, { "len", 8 } })
+local done_s = declare("done", "End of a kept message", {
+	{ "send_id", 4 }, { "status", 4, names = status_names }, { "recv_id", 4 }, { "zero", 4, zero = true },
+})
 local access_s = declare("access", "Access", {
 	{ "addr", 8, hex = true }, { "key", 8, hex = true }, { "len", 8 }, { "offset", 8 }, { "total", 8 },
 })
@@ -413,7 +420,7 @@ end
 
 local function read_session_parameters(tvb, at, limit, node)
 	local v, _, tree = read(tvb, at, limit, session_parameters_s, node)
-	if v.version ~= 1 or v.credits == 0 or v.zero ~= 0 then
+	if v.version ~= 2 or v.credits == 0 or v.zero ~= 0 then
 		tree:add_proto_expert_info(refused, "Version, credits or reserved bytes")
 		return false
 	end
@@ -597,7 +604,8 @@ local own_fields = {
 	CONT = { call = { cont_s }, oneway = { cont_s }, bytes = true },
 	RNDV = { call = { rndv_s } },
 	DLVR = { call = {}, bytes = true },
-	SYNC = { call = {}, bytes = true },
+	SYNC = { call = { sync_s }, bytes = true },
+	DONE = { oneway = { done_s } },
 	WRITE = { call = { access_s }, bytes = true },
 	READ = { call = { access_s } },
 	FETCH = { call = { access_s, fetch_s } },

@@ -263,6 +263,8 @@ static void decode_msg_fields(uint32_t op, const uint8_t *at)
 	struct wire_part part;
 	struct wire_cont cont;
 	struct wire_rndv rndv;
+	struct wire_sync sync;
+	struct wire_done done;
 
 	if (op == WIRE_OP_PART) {
 		memcpy(&part, at, sizeof(part));
@@ -279,6 +281,17 @@ static void decode_msg_fields(uint32_t op, const uint8_t *at)
 		SHOW("rndv", &rndv, total_len);
 		SHOW("rndv", &rndv, addr);
 		SHOW("rndv", &rndv, key);
+		SHOW("rndv", &rndv, send_id);
+		SHOW("rndv", &rndv, zero);
+	} else if (op == WIRE_OP_SYNC) {
+		memcpy(&sync, at, sizeof(sync));
+		SHOW("sync", &sync, send_id);
+	} else if (op == WIRE_OP_DONE) {
+		memcpy(&done, at, sizeof(done));
+		SHOW("done", &done, send_id);
+		SHOW("done", &done, status);
+		SHOW("done", &done, recv_id);
+		SHOW("done", &done, zero);
 	}
 }
 

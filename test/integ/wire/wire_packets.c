@@ -286,6 +286,7 @@ static void fill_messages(struct body *body)
 					.id = 0x81828384,
 					.kind = WIRE_CONT_PULLED };
 	const struct wire_rma_return end = { .exposure_id = 0x71727374, .status = FI_EIO };
+	const struct wire_done done = { 0xB1B2B3B4, WIRE_STATUS_PULL, 0xC1C2C3C4, 0 };
 
 	begin_batch(body, 0x01020304, 0x11121314);
 	add_msg(body, WIRE_OP_MSG, "plain", 5);
@@ -295,6 +296,7 @@ static void fill_messages(struct body *body)
 	add_msg(body, WIRE_OP_PART | WIRE_F_TAG, &part, sizeof(part));
 	add_msg(body, WIRE_OP_CONT, &cont, sizeof(cont));
 	add_msg(body, WIRE_OP_EXPOSE, &end, sizeof(end));
+	add_msg(body, WIRE_OP_DONE, &done, sizeof(done));
 }
 
 /** Call ids of fill_calls: the operation, and more where an operation has several responses. */
@@ -306,7 +308,8 @@ enum call {
 static void fill_calls(struct body *body)
 {
 	const struct wire_cont cont = { .offset = SPREAD, .id = 0x81828384 };
-	const struct wire_rndv rndv = { SPREAD, SPREAD + 1, SPREAD + 2 };
+	const struct wire_rndv rndv = { SPREAD, SPREAD + 1, SPREAD + 2, 0x91929394, 0 };
+	const uint8_t sync[] = { 0xA4, 0xA3, 0xA2, 0xA1, 'm', 'a', 't', 'c', 'h' };
 	const struct wire_rma rma = { SPREAD, SPREAD + 1, SPREAD + 2, SPREAD + 3, SPREAD + 4 };
 	const struct wire_rma_source source = { SPREAD + 5, SPREAD + 6 };
 	const struct wire_atomic atomic = { SPREAD, SPREAD + 1, 0x01020304, 0x11121314, 0x2122,
@@ -323,7 +326,7 @@ static void fill_calls(struct body *body)
 	add_call(body, WIRE_OP_CONT, WIRE_OP_CONT, &cont, sizeof(cont));
 	add_call(body, WIRE_OP_RNDV, WIRE_OP_RNDV | WIRE_F_TAG, &rndv, sizeof(rndv));
 	add_call(body, WIRE_OP_DLVR, WIRE_OP_DLVR | WIRE_F_TAG | WIRE_F_DATA64, "confirm", 7);
-	add_call(body, WIRE_OP_SYNC, WIRE_OP_SYNC | WIRE_F_TAG, "match", 5);
+	add_call(body, WIRE_OP_SYNC, WIRE_OP_SYNC | WIRE_F_TAG, sync, sizeof(sync));
 	add_call(body, WIRE_OP_WRITE, WIRE_OP_WRITE | WIRE_F_DATA32, &rma, sizeof(rma));
 	add_call(body, WIRE_OP_READ, WIRE_OP_READ, &rma, sizeof(rma));
 	add_call(body, WIRE_OP_FETCH, WIRE_OP_FETCH, fetch, sizeof(fetch));

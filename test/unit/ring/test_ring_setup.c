@@ -14,6 +14,8 @@
 #include "util/param.h"
 #include "wire/wire_cm.h"
 
+#define RING_VERSION 5u
+
 /** Engine with one endpoint, as eng_open makes them, and its fake device. */
 struct side {
 	struct core_engine engine;
@@ -164,7 +166,7 @@ static struct said said(const struct side *s)
 Test(ring_setup, connection_parameters_have_version_features_and_credit)
 {
 	prepare_len(0, 4096);
-	cr_expect_eq(said(&sides[0]).version, 4);
+	cr_expect_eq(said(&sides[0]).version, RING_VERSION);
 	cr_expect_eq(said(&sides[0]).features, 0);
 	cr_expect_eq(said(&sides[0]).grant_max, 0, "the default");
 	drop(&sides[0]);
@@ -182,7 +184,7 @@ Test(ring_setup, the_peers_grant_is_bounded_by_the_ring)
 	for (i = 0; i < 6; i++) {
 		prepare_len(0, 4096);
 		prepare_len(1, 4096);
-		say(&sides[1], (struct said){ 4, 0, announced[i] });
+		say(&sides[1], (struct said){ RING_VERSION, 0, announced[i] });
 		cr_assert_eq(establish(&sides[0], &sides[1]), 0);
 		cr_expect_eq(sides[0].conn->tx.credit, credit[i], "announced %lu", announced[i]);
 		drop(&sides[0]);
@@ -200,21 +202,21 @@ static int establish_with(struct said theirs)
 
 Test(ring_setup, a_peer_that_grants_too_little_for_any_call_is_refused)
 {
-	cr_expect_eq(establish_with((struct said){ 4, 0, 63 }), -FI_EIO);
+	cr_expect_eq(establish_with((struct said){ RING_VERSION, 0, 63 }), -FI_EIO);
 	drop(&sides[0]);
 	drop(&sides[1]);
-	cr_expect_eq(establish_with((struct said){ 4, 0, 1 }), -FI_EIO);
+	cr_expect_eq(establish_with((struct said){ RING_VERSION, 0, 1 }), -FI_EIO);
 }
 
 Test(ring_setup, another_version_is_refused)
 {
-	cr_expect_eq(establish_with((struct said){ 3, 0, 512 }), -FI_EOPNOTSUPP);
-	cr_expect_eq(establish_with((struct said){ 5, 0, 512 }), -FI_EOPNOTSUPP);
+	cr_expect_eq(establish_with((struct said){ RING_VERSION - 1, 0, 512 }), -FI_EOPNOTSUPP);
+	cr_expect_eq(establish_with((struct said){ RING_VERSION + 1, 0, 512 }), -FI_EOPNOTSUPP);
 }
 
 Test(ring_setup, an_unknown_feature_is_refused)
 {
-	cr_expect_eq(establish_with((struct said){ 4, 1u << 31, 512 }), -FI_EOPNOTSUPP);
+	cr_expect_eq(establish_with((struct said){ RING_VERSION, 1u << 31, 512 }), -FI_EOPNOTSUPP);
 }
 
 Test(ring_setup, connection_parameters_of_another_length_are_refused)

@@ -23,11 +23,13 @@ Test(wire_op, operation_numbers_are_fixed)
 	cr_assert_eq(WIRE_OP_RPC, 12);
 	cr_assert_eq(WIRE_OP_LEASE, 13);
 	cr_assert_eq(WIRE_OP_SYNC, 14);
-	cr_assert_eq(WIRE_OP_LAST, WIRE_OP_SYNC);
+	cr_assert_eq(WIRE_OP_DONE, 15);
+	cr_assert_eq(WIRE_OP_LAST, WIRE_OP_DONE);
 	cr_assert_eq(WIRE_F_TAG, 0x10);
 	cr_assert_eq(WIRE_F_DATA32, 0x20);
 	cr_assert_eq(WIRE_F_DATA64, 0x40);
 	cr_assert_eq(WIRE_STATUS_PULL, 0xFFFFFFFF);
+	cr_assert_eq(WIRE_STATUS_KEPT, 0xFFFFFFFE);
 	cr_assert_eq(WIRE_CONT_SENT, 0);
 	cr_assert_eq(WIRE_CONT_PULLED, 1);
 }
@@ -93,16 +95,35 @@ Test(wire_op, later_part_is_offset_id_and_kind_of_id)
 		     1, 0, 0, 0);
 }
 
-Test(wire_op, rendezvous_is_total_length_address_and_key)
+Test(wire_op, rendezvous_is_total_length_address_key_and_id)
 {
 	struct wire_rndv rndv = {
 		.total_len = 0x0102030405060708,
 		.addr = 0x1112131415161718,
 		.key = 0x2122232425262728,
+		.send_id = 0x31323334,
 	};
 
 	EXPECT_BYTES(rndv, 0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, 0x18, 0x17, 0x16, 0x15,
-		     0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21);
+		     0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21, 0x34,
+		     0x33, 0x32, 0x31, 0, 0, 0, 0);
+}
+
+Test(wire_op, a_match_complete_message_begins_with_its_id)
+{
+	struct wire_sync sync = { .send_id = 0x01020304 };
+
+	EXPECT_BYTES(sync, 0x04, 0x03, 0x02, 0x01);
+}
+
+Test(wire_op, the_end_of_a_kept_message_is_id_status_and_id_of_the_receiver)
+{
+	struct wire_done done = { .send_id = 0x01020304,
+				  .status = 0x11121314,
+				  .recv_id = 0x21222324 };
+
+	EXPECT_BYTES(done, 0x04, 0x03, 0x02, 0x01, 0x14, 0x13, 0x12, 0x11, 0x24, 0x23, 0x22, 0x21,
+		     0, 0, 0, 0);
 }
 
 Test(wire_op, status_is_error_id_and_length)

@@ -90,10 +90,11 @@ struct core_ep {
 	struct util_pool tx_reqs;     /* struct core_tx_req */
 	struct util_pool rx_reqs;     /* struct core_rx_req */
 	struct util_pool unexps;      /* struct core_unexp */
+	struct util_pool dones;       /* struct core_done */
 	struct util_pool atomic_reqs; /* struct core_atomic_req */
 	struct util_pool rma_reqs;    /* struct core_rma_req */
 	struct util_list claimed;     /* core_unexp.peer_link: messages taken by FI_CLAIM */
-	struct util_idmap tx_ids;     /* send_id of PART and CONT -> core_tx_req */
+	struct util_idmap tx_ids;     /* send_id of PART, RNDV and SYNC -> core_tx_req */
 	struct util_idmap rx_ids;     /* recv_id of wire_status and CONT -> core_unexp */
 	struct core_rpc rpc;
 	struct util_idmap exposure_ids; /* ids of exposures -> core_rma_deferred */

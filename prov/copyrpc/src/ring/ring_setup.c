@@ -18,7 +18,7 @@
 #include "util/param.h"
 #include "wire/wire_cm.h"
 
-#define RING_SETUP_VERSION 4u
+#define RING_SETUP_VERSION 5u
 #define RING_GRANT_DEFAULT (32u << 10) /* Response bytes granted if FI_COPYRPC_GRANT_MAX is 0 */
 #define RING_GRANT_LEAST   64u         /* Smallest reservation of a call */
 

@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define WIRE_ERPC_VERSION 1u
+#define WIRE_ERPC_VERSION 2u
 
 /** req_type of a request. */
 enum wire_erpc_type {

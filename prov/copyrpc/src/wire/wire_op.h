@@ -41,8 +41,10 @@ enum wire_op {
 	WIRE_OP_RPC = 12,   /* call: user's request; no flags, the word carries the maximum
 			      * response size instead: wire_rpc_word */
 	WIRE_OP_LEASE = 13, /* call: requests the lease of a region, or revokes it (wire_rma.h) */
-	WIRE_OP_SYNC = 14,  /* call: whole message; the response confirms its match */
-	WIRE_OP_LAST = WIRE_OP_SYNC,
+	WIRE_OP_SYNC = 14,  /* call: whole message, struct wire_sync before its bytes; the response
+			      * confirms its match */
+	WIRE_OP_DONE = 15,  /* one-way: end of a message after WIRE_STATUS_KEPT: struct wire_done */
+	WIRE_OP_LAST = WIRE_OP_DONE,
 };
 
 #define WIRE_OP_MASK    0x0000000Fu
@@ -96,22 +98,41 @@ struct wire_rndv {
 	uint64_t total_len;
 	uint64_t addr; /* in the sender's address space, for the device's get; 0: send in parts */
 	uint64_t key;  /* the device's rkey; 0 if the device needs none */
+	uint32_t send_id; /* identifies the message in DONE; unique while it is in flight */
+	uint32_t zero;
+};
+
+/** WIRE_OP_SYNC: follows tag and data, precedes the bytes. The response is struct wire_status. */
+struct wire_sync {
+	uint32_t send_id; /* identifies the message in DONE; unique while it is in flight */
 };
 
 /** Response to RNDV, DLVR, SYNC and a CONT that is a call. */
 struct wire_status {
-	uint32_t status;  /* 0: delivered; a positive FI_E*; or WIRE_STATUS_PULL, to RNDV only */
+	uint32_t status;  /* 0: delivered; a positive FI_E*; WIRE_STATUS_PULL, to RNDV only; or
+			   * WIRE_STATUS_KEPT, to RNDV and SYNC only */
 	uint32_t recv_id; /* WIRE_STATUS_PULL: identifies the message in CONT parts; else a hint */
 	uint64_t len;     /* bytes of the message */
 };
 
+/** WIRE_OP_DONE: what the response would have been, had a receive been posted. */
+struct wire_done {
+	uint32_t send_id; /* of the RNDV or SYNC */
+	uint32_t status;  /* see struct wire_status; never WIRE_STATUS_KEPT */
+	uint32_t recv_id; /* likewise */
+	uint32_t zero;
+};
+
 #define WIRE_STATUS_PULL 0xFFFFFFFFu /* the receiver cannot get the bytes: send in parts */
+#define WIRE_STATUS_KEPT 0xFFFFFFFEu /* no receive matches yet: a DONE follows */
 #define WIRE_HINT_LATE   1u          /* no receive was posted when the message arrived */
 
 static_assert(sizeof(struct wire_part) == 16, "wire");
 static_assert(sizeof(struct wire_cont) == 16, "wire");
-static_assert(sizeof(struct wire_rndv) == 24, "wire");
+static_assert(sizeof(struct wire_rndv) == 32, "wire");
+static_assert(sizeof(struct wire_sync) == 4, "wire");
 static_assert(sizeof(struct wire_status) == 16, "wire");
+static_assert(sizeof(struct wire_done) == 16, "wire");
 
 /** Returns the bytes of tag and CQ data that the flags of an operation word announce. */
 static inline uint32_t wire_ext_len(uint32_t op)

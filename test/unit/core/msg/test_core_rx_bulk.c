@@ -237,13 +237,15 @@ Test(core_rx_bulk, malformed_calls_are_refused)
 	static const struct {
 		uint32_t op, len, resp_max;
 	} bad[] = {
-		{ WIRE_OP_RNDV, 23, 16 },              /* one byte too short */
-		{ WIRE_OP_RNDV, 25, 16 },              /* one byte too long */
-		{ WIRE_OP_RNDV, 24, 15 },              /* no room for the reply */
+		{ WIRE_OP_RNDV, 31, 16 },              /* one byte too short */
+		{ WIRE_OP_RNDV, 33, 16 },              /* one byte too long */
+		{ WIRE_OP_RNDV, 32, 15 },              /* no room for the reply */
 		{ WIRE_OP_DLVR, 8, 15 },               /* no room for the reply */
 		{ WIRE_OP_DLVR | WIRE_F_TAG, 7, 16 },  /* truncated tag */
 		{ WIRE_OP_SYNC, 8, 15 },               /* no room for the reply */
+		{ WIRE_OP_SYNC, 3, 16 },               /* truncated id */
 		{ WIRE_OP_SYNC | WIRE_F_TAG, 7, 16 },  /* truncated tag */
+		{ WIRE_OP_DONE, 16, 16 },              /* not a call */
 		{ WIRE_OP_CONT, 32, 16 },              /* no such message */
 		{ WIRE_OP_CONT | WIRE_F_TAG, 40, 16 }, /* tag not allowed */
 		{ WIRE_OP_MSG, 8, 16 },                /* not a call */
@@ -260,6 +262,18 @@ Test(core_rx_bulk, malformed_calls_are_refused)
 		cr_expect_eq(core_upcall_table.on_call(chan, ref, bytes, 4 + bad[i].len, 0),
 			     CORE_RX_BAD, "case %zu", i);
 	}
+	cr_expect_eq(nodes[1].ep.unexps.used_cnt, 0);
+}
+
+Test(core_rx_bulk, reserved_bytes_of_an_announcement_are_refused)
+{
+	struct wire_rndv rndv = { .total_len = 5000, .addr = 1, .send_id = 7, .zero = 1 };
+	struct core_chan *chan = connected_chan();
+	struct core_call_ref ref = { .call_id = 1, .resp_max = sizeof(struct wire_status) };
+	uint8_t bytes[4 + sizeof(rndv)] = { WIRE_OP_RNDV };
+
+	memcpy(bytes + 4, &rndv, sizeof(rndv));
+	cr_expect_eq(core_upcall_table.on_call(chan, ref, bytes, sizeof(bytes), 0), CORE_RX_BAD);
 	cr_expect_eq(nodes[1].ep.unexps.used_cnt, 0);
 }
 

@@ -6,7 +6,10 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "core/core_handler.h"
+#include "core/core_peer.h"
 #include "support/core_pair.h"
+#include "wire/wire_op.h"
 
 #define EAGER    1000u
 #define RNDV_MIN 10000u
@@ -205,11 +208,8 @@ static void send_unmatched(void)
 		0);
 }
 
-/**
- * Messages without a receive have taken all credit, and more of them wait. A long message that is
- * pulled meanwhile gives its own credit back, and needs it again for its last part.
- */
-Test(core_tx_bulk, a_pulled_message_ends_before_unmatched_ones_start)
+/** A long message that is pulled needs credit for its last part, beside those without a receive. */
+Test(core_tx_bulk, a_pulled_message_ends_beside_unmatched_ones)
 {
 	const unsigned rooms[] = { 1000, 1, 4 };
 
@@ -232,6 +232,159 @@ Test(core_tx_bulk, a_pulled_message_ends_before_unmatched_ones_start)
 		while (node_poll(&nodes[1], &e, &err))
 			continue;
 	}
+}
+
+/** Sends messages of `len` bytes with the tags 1 to `cnt`, which no receive matches. */
+static void send_unmatched_many(unsigned cnt, size_t len)
+{
+	for (unsigned i = 1; i <= cnt; i++)
+		cr_assert_eq(node_send(&nodes[0], 1, out, len, true, i,
+				       FI_COMPLETION | FI_MATCH_COMPLETE, NULL),
+			     0);
+	nodes_settle(nodes, 2);
+	cr_expect_not(has_left(), "%zu bytes: a message without a receive", len);
+}
+
+/** Receives them, the last one first: each ends its own send. */
+static void receive_many(unsigned cnt, size_t len)
+{
+	for (unsigned i = cnt; i; i--) {
+		cr_assert_eq(node_recv(&nodes[1], 0, in, sizeof(in), true, i, 0, FI_COMPLETION, in),
+			     0);
+		nodes_settle(nodes, 2);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+		cr_expect(node_check(in, len, 1), "message %u of %zu bytes", i, len);
+		cr_expect(has_left(), "message %u of %zu bytes", i, len);
+		cr_expect_not(has_left());
+	}
+}
+
+/** Any number of messages without a receive leaves the credit to those with one. */
+Test(core_tx_bulk, unmatched_messages_hold_no_credit)
+{
+	static const size_t lens[] = { 0, 1, EAGER, RNDV_MIN, LEN };
+
+	fake_engine_cfg.credit = 1;
+	for (unsigned i = 0; i < 10; i++) {
+		size_t len = lens[i / 2];
+
+		fake_engine_cfg.expose_err = i % 2 ? -FI_ENOMEM : 0; /* fetched, or in parts */
+		node_fill(out, len, 1);
+		send_unmatched_many(50, len);
+		send_it(LEN, 0);
+		receive(LEN);
+		cr_expect(has_left(), "overtakes those of %zu bytes", len);
+		node_fill(out, len, 1);
+		receive_many(50, len);
+		cr_expect_eq(nodes[0].ep.tx_ids.used_cnt, 0);
+		cr_expect_eq(nodes[1].ep.dones.used_cnt, 0);
+	}
+}
+
+/** Announces a message that is kept, and has its receive posted while there is no room. */
+static void keep_and_stop(void)
+{
+	send_it(LEN, 0);
+	cr_assert_eq(nodes[1].ep.dones.used_cnt, 1);
+	fake_engine_cfg.room = 0;
+	cr_assert_eq(node_recv(&nodes[1], 0, in, sizeof(in), true, 0, 0, FI_COMPLETION, in), 0);
+	nodes_settle(nodes, 2);
+	cr_expect_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_expect_not(has_left(), "there was no room");
+	cr_expect_eq(nodes[1].ep.tx_open, 1);
+}
+
+Test(core_tx_bulk, a_notice_waits_for_room)
+{
+	keep_and_stop();
+	fake_engine_cfg.room = 1000;
+	nodes_settle(nodes, 2);
+	cr_expect(has_left());
+	cr_expect_eq(nodes[1].ep.tx_open, 0);
+	cr_expect_eq(nodes[1].ep.dones.used_cnt, 0);
+}
+
+Test(core_tx_bulk, a_notice_ends_with_its_channel)
+{
+	keep_and_stop();
+	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(node_poll(&nodes[0], &e, &err), -FI_EAVAIL);
+	cr_expect_eq(err.err, FI_ECONNRESET);
+	cr_expect_eq(nodes[1].ep.tx_open, 0);
+	cr_expect_eq(nodes[1].ep.dones.used_cnt, 0);
+}
+
+/** A fenced operation of the receiver may wait for this very notice. */
+Test(core_tx_bulk, a_notice_overtakes_operations_that_wait)
+{
+	send_it(LEN, 0);
+	cr_assert_eq(node_send(&nodes[1], 0, out, 1, true, 5, FI_MATCH_COMPLETE, NULL), 0);
+	cr_assert_eq(node_send(&nodes[1], 0, out, 1, true, 6, FI_FENCE, NULL), 0);
+	fake_engine_cfg.room = 0;
+	cr_assert_eq(node_recv(&nodes[1], 0, in, sizeof(in), true, 0, 0, FI_COMPLETION, in), 0);
+	nodes_settle(nodes, 2);
+	fake_engine_cfg.room = 1000;
+	nodes_settle(nodes, 2);
+	cr_expect(has_left());
+	cr_assert_eq(node_recv(&nodes[0], 1, in, 1, true, 5, 0, 0, NULL), 0);
+	nodes_settle(nodes, 2);
+}
+
+/** Delivers a DONE to node 0. */
+static enum core_rx_verdict receive_done(struct wire_done done, uint32_t flags, uint32_t len)
+{
+	uint8_t bytes[64] = { 0 };
+	uint32_t at = wire_ext_len(flags);
+
+	memcpy(bytes + at, &done, sizeof(done));
+	return core_upcall_table.on_msg(core_peer_lookup(&nodes[0].ep, 1)->chan,
+					WIRE_OP_DONE | flags, bytes, at + len, 0);
+}
+
+/** A notice must name a message that the peer has kept, and that only once. */
+Test(core_tx_bulk, malformed_notices_are_refused)
+{
+	const uint32_t len = sizeof(struct wire_done);
+	struct wire_done good;
+
+	send_it(LEN, 0);
+	good = (struct wire_done){
+		.send_id =
+			UTIL_CONTAINER_OF(util_list_first(&core_peer_lookup(&nodes[0].ep, 1)->tx),
+					  struct core_tx_req, op.peer_link)
+				->send_id
+	};
+	cr_expect_eq(receive_done(good, 0, len - 1), CORE_RX_BAD, "too short");
+	cr_expect_eq(receive_done(good, 0, len + 1), CORE_RX_BAD, "too long");
+	cr_expect_eq(receive_done(good, WIRE_F_TAG, len), CORE_RX_BAD, "a tag");
+	cr_expect_eq(receive_done(good, WIRE_F_DATA32, len), CORE_RX_BAD, "data");
+	good.zero = 1;
+	cr_expect_eq(receive_done(good, 0, len), CORE_RX_BAD, "reserved bytes");
+	good.zero = 0;
+	good.send_id++;
+	cr_expect_eq(receive_done(good, 0, len), CORE_RX_BAD, "another id");
+	good.send_id--;
+	good.status = WIRE_STATUS_KEPT;
+	cr_expect_not(has_left());
+	cr_expect_eq(receive_done(good, 0, len), CORE_RX_DONE);
+	cr_expect_eq(node_poll(&nodes[0], &e, &err), -FI_EAVAIL, "kept for ever");
+	cr_expect_eq(err.err, FI_EIO);
+	cr_expect_eq(receive_done(good, 0, len), CORE_RX_BAD, "twice");
+}
+
+/** A message whose reply has not come, and one in parts, are not kept. */
+Test(core_tx_bulk, a_notice_of_a_message_that_was_not_kept_is_refused)
+{
+	fake_engine_cfg.no_delivery = true;
+	send_it(1, FI_MATCH_COMPLETE);
+	for (uint32_t id = 0; id < 4; id++)
+		cr_expect_eq(receive_done((struct wire_done){ .send_id = id }, 0,
+					  sizeof(struct wire_done)),
+			     CORE_RX_BAD);
+	fake_engine_cfg.no_delivery = false;
+	receive(1);
+	cr_expect(has_left());
 }
 
 static const struct core_tx_time *times(void)

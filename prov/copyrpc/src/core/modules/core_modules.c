@@ -16,6 +16,7 @@
 #include "core/msg/core_msg.h"
 #include "core/msg/core_rx.h"
 #include "core/msg/core_rx_bulk.h"
+#include "core/msg/core_tx_bulk.h"
 #include "core/rma/core_atomic.h"
 #include "core/rma/core_rma.h"
 #include "core/rma/core_rma_lease.h"
@@ -69,7 +70,8 @@ const struct core_handler core_handlers[WIRE_OP_MASK + 1] = {
 	[WIRE_OP_FETCH] = { .on_call = core_rma_on_call },
 	[WIRE_OP_EXPOSE] = { .on_msg = core_rma_on_msg, .on_call = core_rma_on_call },
 	[WIRE_OP_ATOMIC] = { .on_call = core_atomic_on_call },
-	[WIRE_OP_SYNC] = { .on_call = core_rx_on_dlvr },
+	[WIRE_OP_SYNC] = { .on_call = core_rx_on_sync },
+	[WIRE_OP_DONE] = { .on_msg = core_tx_bulk_on_done },
 	[WIRE_OP_LEASE] = { .on_call = core_rma_on_lease },
 	[WIRE_OP_COLL] = { .on_call = core_coll_on_call },
 };

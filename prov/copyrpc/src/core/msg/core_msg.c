@@ -6,6 +6,7 @@
 
 #include "core/core_ep.h"
 #include "core/core_peer.h"
+#include "core/msg/core_done.h"
 #include "core/msg/core_match.h"
 #include "core/msg/core_req.h"
 #include "core/msg/core_rx.h"
@@ -17,6 +18,7 @@ int core_msg_ep_open(struct core_ep *ep)
 	util_pool_init(&ep->tx_reqs, sizeof(struct core_tx_req), CORE_EP_POOL_CHUNK, 0);
 	util_pool_init(&ep->rx_reqs, sizeof(struct core_rx_req), CORE_EP_POOL_CHUNK, 0);
 	util_pool_init(&ep->unexps, sizeof(struct core_unexp), CORE_EP_POOL_CHUNK, 0);
+	util_pool_init(&ep->dones, sizeof(struct core_done), CORE_EP_POOL_CHUNK, 0);
 	util_idmap_init(&ep->tx_ids);
 	util_idmap_init(&ep->rx_ids);
 	ep->tagged = core_match_open();
@@ -94,6 +96,7 @@ void core_msg_ep_close(struct core_ep *ep)
 	util_pool_fini(&ep->tx_reqs);
 	util_pool_fini(&ep->rx_reqs);
 	util_pool_fini(&ep->unexps);
+	util_pool_fini(&ep->dones);
 	util_idmap_fini(&ep->tx_ids);
 	util_idmap_fini(&ep->rx_ids);
 }

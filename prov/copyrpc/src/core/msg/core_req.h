@@ -20,6 +20,8 @@
 #include "core/msg/core_rx.h"
 #include "util/list.h"
 
+struct core_done;
+
 #define CORE_TX_IOV_MAX 4
 #define CORE_NO_ID      UINT32_MAX
 
@@ -27,6 +29,7 @@ enum core_tx_state {
 	CORE_TX_QUEUED,    /* nothing sent: waits for its turn, room, credit or the connection */
 	CORE_TX_PIPELINED, /* PART sent, CONT follow as room permits; ends with the last one */
 	CORE_TX_REPLY,     /* call sent; ends with its reply, or continues as PULLED */
+	CORE_TX_KEPT,      /* the reply was KEPT: as REPLY, with a DONE for the reply */
 	CORE_TX_PULLED,    /* CONT follow as room permits; the last one is a call: CONFIRM */
 	CORE_TX_CONFIRM    /* last CONT sent as a call; ends with its reply */
 };
@@ -111,12 +114,13 @@ struct core_unexp {
 	struct util_list peer_link;  /* core_peer.rx */
 	struct util_list claim_link; /* core_ep.claimed: removed from its matcher by FI_CLAIM */
 	uint32_t op;
-	uint32_t send_id; /* PART: id of the message at the sender */
-	uint32_t recv_id; /* in ep->rx_ids, or CORE_NO_ID */
-	bool queued;      /* in a matcher */
-	bool late;        /* was in a matcher: no receive was posted when it arrived */
-	bool matched;     /* dest is set */
-	bool reply_due;   /* the sender's call `ref` has no reply yet */
+	uint32_t send_id;       /* PART, RNDV, SYNC: id of the message at the sender */
+	uint32_t recv_id;       /* in ep->rx_ids, or CORE_NO_ID */
+	bool queued;            /* in a matcher */
+	bool late;              /* was in a matcher: no receive was posted when it arrived */
+	bool matched;           /* dest is set */
+	bool reply_due;         /* the sender's call `ref` has no reply yet */
+	struct core_done *done; /* to send at the end: the reply was WIRE_STATUS_KEPT; or NULL */
 	struct core_call_ref ref;
 	uint64_t tag;
 	uint64_t data;

@@ -432,7 +432,7 @@ void core_rx_fail_peer(struct core_peer *peer, int err)
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->rx) {
 		in = UTIL_CONTAINER_OF(it, struct core_unexp, peer_link);
-		in->reply_due = false;
+		core_unexp_forget_sender(in);
 		if (in->matched)
 			core_unexp_end(in, err);
 		else if (core_rx_is_unfinished(in) || core_unexp_save(in))

@@ -108,26 +108,51 @@ enum core_rx_verdict core_rx_on_rndv(struct core_chan *chan, struct core_call_re
 		return CORE_RX_BAD;
 	memcpy(&rndv, head->body, sizeof(rndv));
 	head->body_len = 0;
+	if (rndv.zero)
+		return CORE_RX_BAD;
 	in = core_unexp_new(chan->peer, head, rndv.total_len);
 	if (!in)
 		return CORE_RX_BAD;
 	in->addr = rndv.addr;
 	in->key = rndv.key;
+	in->send_id = rndv.send_id;
 	in->reply_due = true;
 	in->ref = ref;
 	return core_rx_begin(in, head, 0);
 }
 
-enum core_rx_verdict core_rx_on_dlvr(struct core_chan *chan, struct core_call_ref ref,
-				     struct core_head *head, core_retain_t retain)
+/** Begins a whole message that is a call. `send_id`: of SYNC. */
+static enum core_rx_verdict core_rx_begin_call(struct core_chan *chan, struct core_call_ref ref,
+					       struct core_head *head, core_retain_t retain,
+					       uint32_t send_id)
 {
 	struct core_unexp *in = core_unexp_new(chan->peer, head, head->body_len);
 
 	if (!in)
 		return CORE_RX_BAD;
+	in->send_id = send_id;
 	in->reply_due = true;
 	in->ref = ref;
 	return core_rx_begin(in, head, retain);
+}
+
+enum core_rx_verdict core_rx_on_dlvr(struct core_chan *chan, struct core_call_ref ref,
+				     struct core_head *head, core_retain_t retain)
+{
+	return core_rx_begin_call(chan, ref, head, retain, 0);
+}
+
+enum core_rx_verdict core_rx_on_sync(struct core_chan *chan, struct core_call_ref ref,
+				     struct core_head *head, core_retain_t retain)
+{
+	struct wire_sync sync;
+
+	if (head->body_len < sizeof(sync))
+		return CORE_RX_BAD;
+	memcpy(&sync, head->body, sizeof(sync));
+	head->body += sizeof(sync);
+	head->body_len -= (uint32_t)sizeof(sync);
+	return core_rx_begin_call(chan, ref, head, retain, sync.send_id);
 }
 
 enum core_rx_verdict core_rx_on_last_cont(struct core_chan *chan, struct core_call_ref ref,

@@ -26,6 +26,8 @@ enum core_rx_verdict core_rx_on_rndv(struct core_chan *chan, struct core_call_re
 				     struct core_head *head, core_retain_t retain);
 enum core_rx_verdict core_rx_on_dlvr(struct core_chan *chan, struct core_call_ref ref,
 				     struct core_head *head, core_retain_t retain);
+enum core_rx_verdict core_rx_on_sync(struct core_chan *chan, struct core_call_ref ref,
+				     struct core_head *head, core_retain_t retain);
 enum core_rx_verdict core_rx_on_last_cont(struct core_chan *chan, struct core_call_ref ref,
 					  struct core_head *head, core_retain_t retain);
 

@@ -66,27 +66,12 @@ static int core_tx_name(struct core_tx_req *req)
 	return util_idmap_alloc(&req->op.peer->ep->tx_ids, req, &req->send_id);
 }
 
-/**
- * Returns true if the call of a new message would take credit that a stream needs: the last part of
- * a pulled message is a call, and so are parts of an access. Both end without the peer's user,
- * whereas a new message keeps its credit until a receive matches it, which may wait for the stream.
- */
-static bool core_tx_is_greedy(const struct core_peer *peer)
-{
-	struct core_chan *chan = peer->chan;
-
-	return UTIL_UNLIKELY(!util_list_is_empty(&peer->tx_stream)) &&
-	       chan->ops->call_room(chan, sizeof(struct wire_rndv), CORE_TX_STREAM_RESP) < 2;
-}
-
 /** Makes the call of a request. The state is set first: the reply may come before the return. */
 static int core_tx_call(struct core_tx_req *req, const struct core_frame *frame)
 {
 	struct core_chan *chan = req->op.peer->chan;
 	int ret;
 
-	if (core_tx_is_greedy(req->op.peer))
-		return core_chan_refuse(chan, CORE_SHORT_CREDIT, -FI_EAGAIN);
 	req->state = CORE_TX_REPLY;
 	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), &req->op, 0);
 	if (ret)
@@ -98,7 +83,21 @@ static int core_tx_start_deliver(struct core_tx_req *req)
 {
 	struct core_frame frame;
 
-	core_tx_frame(&frame, req, req->flags & FI_MATCH_COMPLETE ? WIRE_OP_SYNC : WIRE_OP_DLVR);
+	core_tx_frame(&frame, req, WIRE_OP_DLVR);
+	frame.len = req->len;
+	return core_tx_call(req, &frame);
+}
+
+static int core_tx_start_sync(struct core_tx_req *req)
+{
+	struct core_frame frame;
+	int ret = core_tx_name(req);
+
+	if (ret)
+		return ret;
+	core_tx_frame(&frame, req, WIRE_OP_SYNC);
+	core_tx_ext_add(&frame, &(struct wire_sync){ .send_id = req->send_id },
+			sizeof(struct wire_sync));
 	frame.len = req->len;
 	return core_tx_call(req, &frame);
 }
@@ -149,7 +148,11 @@ static int core_tx_start_rndv(struct core_tx_req *req)
 {
 	struct wire_rndv rndv = { .total_len = req->len };
 	struct core_frame frame;
+	int ret = core_tx_name(req);
 
+	if (ret)
+		return ret;
+	rndv.send_id = req->send_id;
 	core_tx_frame(&frame, req, WIRE_OP_RNDV);
 	/* Address 0 makes the receiver pull CONT frames: only contiguous memory can be exposed. */
 	if (core_tx_expose(req)) {
@@ -221,7 +224,8 @@ int core_tx_bulk_start(struct core_tx_req *req)
 
 	req->start_ns = 0;
 	if (req->len <= core_peer_eager_max(peer))
-		return core_tx_start_deliver(req);
+		return req->flags & FI_MATCH_COMPLETE ? core_tx_start_sync(req)
+						      : core_tx_start_deliver(req);
 	if (core_tx_is_selectable(peer, req))
 		return util_switches_event(&peer->ep->dom->switches) ? core_tx_start_shared(req)
 								     : core_tx_start_selected(req);
@@ -322,12 +326,31 @@ static void core_tx_pulled(struct core_tx_req *req, uint32_t recv_id)
 static void core_tx_timed(struct core_tx_req *req, bool late)
 {
 	struct core_tx_selector *sel = &req->op.peer->selector;
-	enum core_tx_protocol protocol = req->state == CORE_TX_REPLY ? CORE_TX_GET : CORE_TX_PARTS;
+	enum core_tx_protocol protocol =
+		req->state == CORE_TX_CONFIRM ? CORE_TX_PARTS : CORE_TX_GET;
 
 	if (late)
 		core_tx_selector_add_late(sel, req->len, protocol);
 	else
 		core_tx_selector_add(sel, req->len, protocol, util_clock_ns() - req->start_ns);
+}
+
+/** Returns the error of a status that is 0 or FI_E*, and -FI_EIO for any other. */
+static int core_tx_status_err(uint32_t status)
+{
+	return status < FI_ERRNO_MAX ? -(int)status : -FI_EIO;
+}
+
+/** Ends a request with the status of its message, or continues it with CONT frames. */
+static void core_tx_bulk_done(struct core_tx_req *req, uint32_t status, uint32_t recv_id)
+{
+	if (status == WIRE_STATUS_PULL && req->state != CORE_TX_CONFIRM) {
+		core_tx_pulled(req, recv_id);
+		return;
+	}
+	if (!status && req->start_ns && core_op_is_only(&req->op))
+		core_tx_timed(req, recv_id == WIRE_HINT_LATE);
+	core_tx_end(req, core_tx_status_err(status));
 }
 
 void core_tx_bulk_on_reply(struct core_op *op, int status, const uint8_t *data, uint32_t len)
@@ -337,13 +360,28 @@ void core_tx_bulk_on_reply(struct core_op *op, int status, const uint8_t *data, 
 
 	if (len == sizeof(reply))
 		memcpy(&reply, data, sizeof(reply));
-	if (!status && reply.status == WIRE_STATUS_PULL && req->state == CORE_TX_REPLY) {
-		core_tx_pulled(req, reply.recv_id);
-		return;
-	}
-	if (!status && reply.status)
-		status = -(int)(reply.status & 0xFFFF);
-	if (!status && req->start_ns && core_op_is_only(op))
-		core_tx_timed(req, reply.recv_id == WIRE_HINT_LATE);
-	core_tx_end(req, status);
+	if (status)
+		core_tx_end(req, status);
+	else if (reply.status == WIRE_STATUS_KEPT && req->state == CORE_TX_REPLY &&
+		 req->send_id != CORE_NO_ID)
+		req->state = CORE_TX_KEPT;
+	else
+		core_tx_bulk_done(req, reply.status, reply.recv_id);
+}
+
+enum core_rx_verdict core_tx_bulk_on_done(struct core_chan *chan, struct core_head *head,
+					  core_retain_t retain)
+{
+	struct core_tx_req *req;
+	struct wire_done done;
+
+	(void)retain; /* no bytes */
+	if (head->body_len != sizeof(done) || head->tagged || head->has_data)
+		return CORE_RX_BAD;
+	memcpy(&done, head->body, sizeof(done));
+	req = util_idmap_lookup(&chan->peer->ep->tx_ids, done.send_id);
+	if (done.zero || !req || req->op.peer != chan->peer || req->state != CORE_TX_KEPT)
+		return CORE_RX_BAD;
+	core_tx_bulk_done(req, done.status, done.recv_id);
+	return CORE_RX_DONE;
 }

@@ -6,6 +6,10 @@
  *   pipelined   PART with the first bytes, CONT with the rest; ends with the last one accepted
  *   rendezvous  RNDV call with the address; ends with the reply after the receiver's get. A reply
  *               WIRE_STATUS_PULL requests CONT frames instead, the last of them as a call.
+ * The reply to a RNDV or SYNC that no receive matches is WIRE_STATUS_KEPT, at once: the request
+ * keeps its place among the operations, holds no credit, and DONE brings what the reply would have
+ * brought (core_done.h).
+ *
  * CONT frames of several messages to one peer may interleave; the first frames are in order.
  *
  * Where the kernel copies for the peer's get, the protocol selector decides (core_tx_selector.h).
@@ -15,6 +19,7 @@
 #define CORE_MSG_CORE_TX_BULK_H
 
 #include "core/core_chan.h"
+#include "core/core_head.h"
 #include "core/core_peer.h"
 #include "core/msg/core_req.h"
 
@@ -27,9 +32,6 @@
 /** User bytes of one frame: small enough that both ends copy at the same time. */
 #define CORE_TX_SEGMENT_LEN (8u << 10)
 
-/** Longest response to a call of a stream: CORE_RMA_READ_LEN. */
-#define CORE_TX_STREAM_RESP (4u << 10)
-
 /** Completion levels that end a send with the receiver's reply. Rendezvous has both. */
 #define CORE_TX_REPLY_FLAGS (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
 
@@ -41,6 +43,10 @@ int core_tx_bulk_start(struct core_tx_req *req);
 /* Callbacks of struct core_op_ops. */
 int core_tx_bulk_stream(struct core_op *op);
 void core_tx_bulk_on_reply(struct core_op *op, int status, const uint8_t *data, uint32_t len);
+
+/** Takes the end of a kept message (core_handler.on_msg). */
+enum core_rx_verdict core_tx_bulk_on_done(struct core_chan *chan, struct core_head *head,
+					  core_retain_t retain);
 
 /** Ends the exposure of the send buffer, if there is one. */
 void core_tx_unexpose(struct core_tx_req *req);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/core_dom.h"
+#include "core/msg/core_done.h"
 #include "core/msg/core_srx.h"
 #include "util/copy.h"
 #include "util/log.h"
@@ -79,12 +80,21 @@ static void core_unexp_drop_retained(struct core_unexp *in)
 	}
 }
 
+void core_unexp_forget_sender(struct core_unexp *in)
+{
+	in->reply_due = false;
+	if (in->done)
+		core_done_free(in->ep, in->done);
+	in->done = NULL;
+}
+
 void core_unexp_free(struct core_unexp *in)
 {
 	if (in->queued)
 		core_match_take(core_unexp_matcher(in), &in->match);
 	if (in->recv_id != CORE_NO_ID)
 		util_idmap_release(&in->ep->rx_ids, in->recv_id);
+	core_unexp_forget_sender(in);
 	core_unexp_drop_retained(in);
 	core_unexp_drop_buf(in);
 	util_list_remove(&in->peer_link);
@@ -209,27 +219,55 @@ static void core_unexp_deliver(struct core_unexp *in)
 	core_unexp_drop_buf(in);
 }
 
+/** Replies to the sender's call, or sends the notice that stands for the reply. */
 static void core_unexp_reply(struct core_unexp *in, uint32_t code)
 {
 	struct core_chan *chan = in->peer ? in->peer->chan : NULL;
+	struct core_done *done = in->done;
 	struct wire_status status = {
 		.status = code,
 		.recv_id = in->late && code != WIRE_STATUS_PULL ? WIRE_HINT_LATE : in->recv_id,
 		.len = in->total,
 	};
 
-	if (!in->reply_due || !chan)
+	if (!chan)
+		return;
+	in->done = NULL;
+	if (done)
+		core_done_send(done, in->peer, status.status, status.recv_id);
+	if (!in->reply_due)
 		return;
 	in->reply_due = false;
 	core_chan_reply(chan, in->ref, &status, sizeof(status));
 }
 
-void core_unexp_confirm(struct core_unexp *in)
+/** Returns true for a message whose sender awaits its match. */
+static bool core_unexp_is_awaited(const struct core_unexp *in)
 {
 	uint32_t op = in->op & WIRE_OP_MASK;
 
-	if (op != WIRE_OP_RNDV && op != WIRE_OP_SYNC && in->received == in->total)
+	return op == WIRE_OP_RNDV || op == WIRE_OP_SYNC;
+}
+
+/** Replies that the message is kept. Without memory for the notice the reply waits for the end. */
+static void core_unexp_reply_kept(struct core_unexp *in)
+{
+	struct core_done *done = core_done_new(in->ep, in->send_id);
+
+	if (!done)
+		return;
+	core_unexp_reply(in, WIRE_STATUS_KEPT);
+	in->done = done;
+}
+
+void core_unexp_confirm(struct core_unexp *in)
+{
+	if (core_unexp_is_awaited(in)) {
+		if (in->queued && in->reply_due)
+			core_unexp_reply_kept(in);
+	} else if (in->received == in->total) {
 		core_unexp_reply(in, 0);
+	}
 }
 
 /** Requests the bytes from the sender in CONT frames. */

@@ -26,10 +26,13 @@ struct core_unexp *core_unexp_new(struct core_peer *peer, const struct core_head
 /** Frees a record, its bytes, retained ranges and ids. Sends no reply. */
 void core_unexp_free(struct core_unexp *in);
 
+/** Drops what is due to the sender, whose channel is down. */
+void core_unexp_forget_sender(struct core_unexp *in);
+
 /**
  * Replies to a sender that requested confirmation (FI_DELIVERY_COMPLETE) once all bytes are here,
- * matched or kept. Does nothing for an incomplete message, and for those whose reply waits for
- * their match: rendezvous and SYNC.
+ * matched or kept. Replies to one that awaits the match (RNDV, SYNC) that its message is kept, if
+ * it is in a matcher. Else does nothing.
  */
 void core_unexp_confirm(struct core_unexp *in);
 
