@@ -8,7 +8,8 @@
  * a line for each endpoint, `<provider> <messages sent>`, is written to the file
  * $CARRIER_DIR/<pid>; messages of an alias are those of its endpoint. Only the
  * fi_tagged family is counted, because Open MPI and the like use no other; receives are not
- * counted, since the sender's line shows them.
+ * counted, since the sender's line shows them. A rank that leaves without MPI_Finalize leaves no
+ * such file, but a line on stderr, and an exit status that lets mpirun end the job.
  *
  * CARRIER_REFUSE=N: of 2 N operations of an endpoint N in a row are refused with -FI_EAGAIN, as a
  * provider does whose queues are full.
@@ -276,6 +277,27 @@ __attribute__((visibility("default"))) int fi_fabric(struct fi_fabric_attr *attr
 	return 0;
 }
 
+static bool carrier_mpi_flag(const char *name)
+{
+	int (*get)(int *), flag = 0;
+
+	*(void **)&get = dlsym(RTLD_DEFAULT, name);
+	if (get)
+		get(&flag);
+	return flag;
+}
+
+static void carrier_check_end(void)
+{
+	const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+	if (!carrier_mpi_flag("MPI_Initialized") || carrier_mpi_flag("MPI_Finalized"))
+		return;
+	fprintf(stderr, "carrier: rank %s left without MPI_Finalize\n", rank ? rank : "?");
+	fflush(NULL);
+	_exit(1);
+}
+
 __attribute__((destructor)) static void carrier_report(void)
 {
 	const char *dir = getenv("CARRIER_DIR");
@@ -285,6 +307,7 @@ __attribute__((destructor)) static void carrier_report(void)
 
 	if (!dir || cnt == 0)
 		return;
+	carrier_check_end();
 	snprintf(path, sizeof(path), "%s/%d", dir, (int)getpid());
 	out = fopen(path, "w");
 	if (!out)
