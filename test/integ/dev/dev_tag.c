@@ -2,13 +2,13 @@
 /*
  * Tag matching by an mlx5 device (dev/mlx5/m5_tm.h) between two processes.
  *
- * usage: dev_tag match|killed|stop|refused [messages]
+ * usage: dev_tag match|killed|later|stop|refused [messages]
  *
  * match: messages and receives of random tags, masks and lengths; each is posted, removed, taken by
  * another message or unexpected at random (dev_tag_match.c). killed: likewise, and then the peer is
- * killed. stop: the receiver is stopped (SIGSTOP) with long receives posted; the sends complete all
- * the same, and the bytes are there afterwards. refused: the port has no tag matching, and opening
- * says so.
+ * killed in the midst of its messages. later: once it has taken messages in as well. stop: the
+ * receiver is stopped (SIGSTOP) with long receives posted; the sends complete all the same, and the
+ * bytes are there afterwards. refused: the port has no tag matching, and opening says so.
  *
  * Runs on the device model, or on ConnectX adapters with InfiniBand ports.
  */
@@ -24,7 +24,8 @@
 #include "util/clock.h"
 #include "util/param.h"
 
-#define PEER_MS 2000
+#define PEER_MS     2000
+#define SENDS_ALIVE (SENDS / 2) /* sends of side 0 before side 1 has died */
 
 struct m5_tm *tm;
 struct m5_tm_peer *peer;
@@ -36,6 +37,7 @@ static struct dev *dev;
 static uint8_t *bytes;
 static struct dev_mem *tx_mem, *rx_mem;
 static uint32_t msgs = 2000;
+static bool is_later;
 
 /* ---- common ---- */
 
@@ -196,6 +198,15 @@ static void stop_side(void)
 
 /* ---- a killed peer ---- */
 
+/* Waits until the device has confirmed what the other side sends before this one dies. */
+static void take_some(void)
+{
+	struct m5_tm_event ev;
+
+	for (uint32_t taken = 0; taken < SENDS_ALIVE; taken += ev.kind == M5_TM_UNEXPECTED)
+		tag_wait(&ev);
+}
+
 /* Side 1 dies in the midst of its messages. Each receive of side 0 ends once. */
 static void be_killed(void)
 {
@@ -203,6 +214,8 @@ static void be_killed(void)
 
 	for (uint32_t seq = 0; seq < SENDS; seq++)
 		CHECK(tag_send(seq, seq, LEN_MAX));
+	if (is_later)
+		take_some();
 	for (uint64_t i = pair_rand() % 1000; i; i--)
 		m5_tm_poll(tm, &ev);
 	raise(SIGKILL);
@@ -221,16 +234,22 @@ static void end_receives(uint32_t left)
 	}
 }
 
-/* Waits for an event, and sends now and then: only that finds a dead peer. */
+/*
+ * Waits for an event, and sends now and then: only that finds a dead peer. The peer may take in all
+ * that is sent while it lives. Hence some sends are left for the time after, which begins with the
+ * end of its socket.
+ */
 static void wait_or_send(struct m5_tm_event *ev)
 {
 	uint64_t begin = util_clock_ns(), due = begin;
+	static uint32_t sent;
 
 	while (!m5_tm_poll(tm, ev)) {
 		CHECK(util_clock_ns() - begin < STUCK_NS);
 		if (util_clock_ns() < due)
 			continue;
-		tag_send(0, 0, LEN_MAX);
+		if (sent < SENDS_ALIVE || pair_has_arrival())
+			sent += tag_send(0, 0, LEN_MAX);
 		due += UTIL_NS_PER_S;
 	}
 }
@@ -300,7 +319,8 @@ int main(int argc, char **argv)
 		msgs = (uint32_t)strtoul(argv[2], NULL, 0);
 	if (argc > 1 && !strcmp(argv[1], "match"))
 		return pair_run(argv, match_side, false);
-	if (argc > 1 && !strcmp(argv[1], "killed"))
+	is_later = argc > 1 && !strcmp(argv[1], "later");
+	if (is_later || (argc > 1 && !strcmp(argv[1], "killed")))
 		return pair_run(argv, killed_side, true);
 	if (argc > 1 && !strcmp(argv[1], "stop"))
 		return pair_run(argv, stop_side, false);

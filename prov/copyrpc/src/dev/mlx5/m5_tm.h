@@ -94,7 +94,10 @@ enum m5_tm_event_kind {
 	M5_TM_REMOVED,    /* recv has ended without a message */
 	M5_TM_UNEXPECTED, /* `request` matches no active receive */
 	M5_TM_SENT,       /* the peer has the bytes of `send` */
-	/* peer has failed: its sends and fetches get no event. NULL: all has failed */
+	/*
+	 * peer has failed: its sends and fetches get no event. NULL: all has failed. The death of a
+	 * peer is noticed only by what is sent to it afterwards.
+	 */
 	M5_TM_DOWN,
 };
 
