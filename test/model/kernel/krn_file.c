@@ -248,14 +248,14 @@ EXPORT ssize_t readlinkat(int dir, const char *path, char *to, size_t size)
 ssize_t __readlink_chk(const char *path, char *to, size_t size, size_t room)
 {
 	if (size > room)
-		abort();
+		krn_overflow("readlink");
 	return readlink(path, to, size);
 }
 
 ssize_t __readlinkat_chk(int dir, const char *path, char *to, size_t size, size_t room)
 {
 	if (size > room)
-		abort();
+		krn_overflow("readlinkat");
 	return readlinkat(dir, path, to, size);
 }
 
@@ -272,7 +272,7 @@ EXPORT char *realpath(const char *path, char *to)
 char *__realpath_chk(const char *path, char *to, size_t room)
 {
 	if (room < PATH_MAX)
-		abort();
+		krn_overflow("realpath");
 	return realpath(path, to);
 }
 

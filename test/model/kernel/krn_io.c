@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
@@ -61,7 +60,7 @@ EXPORT ssize_t read(int fd, void *to, size_t size)
 ssize_t __read_chk(int fd, void *to, size_t size, size_t room)
 {
 	if (size > room)
-		abort();
+		krn_overflow("read");
 	return read(fd, to, size);
 }
 

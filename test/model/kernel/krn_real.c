@@ -4,6 +4,7 @@
 #include "model/fabric/mdl_segment.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 
 static struct krn_real real;
 static int real_ready;
@@ -54,4 +55,10 @@ const struct krn_real *krn_real(void)
 		__atomic_store_n(&real_ready, 1, __ATOMIC_RELEASE);
 	}
 	return &real;
+}
+
+void krn_overflow(const char *function)
+{
+	mdl_say("buffer overflow: %s() would write more than its buffer takes", function);
+	abort();
 }

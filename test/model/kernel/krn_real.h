@@ -40,4 +40,7 @@ struct krn_real {
 
 const struct krn_real *krn_real(void);
 
+/* Ends the program as the C library's checked function of that name does. */
+_Noreturn void krn_overflow(const char *function);
+
 #endif /* KRN_REAL_H */

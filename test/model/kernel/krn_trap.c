@@ -4,6 +4,7 @@
 #include "model/kernel/krn_run.h"
 #include "model/kernel/krn_uar.h"
 #include "model/fabric/mdl_nic.h"
+#include "model/fabric/mdl_raw.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -45,18 +46,34 @@ static struct sigaction chained; /* previous handler */
 
 static void handle(int number, siginfo_t *info, void *context);
 
-/* Passes a fault outside UAR pages to the previous handler, or to the default action. */
-static void pass_on(int number, siginfo_t *info, void *context)
+/*
+ * Lets the default action end the program. A faulting instruction faults again; a signal that was
+ * sent is sent again, as it would be lost otherwise.
+ */
+static void die(int number, const siginfo_t *info)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
 
+	if (info->si_code <= 0)
+		mdl_say("signal %d, sent by process %d, ends the program", number, info->si_pid);
+	else
+		mdl_say("signal %d ends the program: an access to %p, which is no UAR page", number,
+			info->si_addr);
+	krn_real()->sigaction(number, &dfl, NULL);
+	if (info->si_code <= 0)
+		MDL_RAW3(tgkill, MDL_RAW0(getpid), MDL_RAW0(gettid), number);
+}
+
+/* Passes a fault outside UAR pages to the previous handler, or to the default action. */
+static void pass_on(int number, siginfo_t *info, void *context)
+{
 	if (chained.sa_flags & SA_SIGINFO && chained.sa_sigaction && chained.sa_sigaction != handle)
 		chained.sa_sigaction(number, info, context);
 	else if (chained.sa_handler != SIG_DFL && chained.sa_handler != SIG_IGN &&
 		 !(chained.sa_flags & SA_SIGINFO))
 		chained.sa_handler(number);
 	else
-		krn_real()->sigaction(number, &dfl, NULL); /* the instruction faults again */
+		die(number, info);
 }
 
 static void handle(int number, siginfo_t *info, void *context)

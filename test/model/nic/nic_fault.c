@@ -159,8 +159,11 @@ bool nic_fault_breaks(struct mdl_qp *qp, uint64_t wqe)
 {
 	nic_fault_ready();
 	if (nic_plan.die_at &&
-	    __atomic_add_fetch(&nic_plan.wqes, 1, __ATOMIC_RELAXED) == nic_plan.die_at)
+	    __atomic_add_fetch(&nic_plan.wqes, 1, __ATOMIC_RELAXED) == nic_plan.die_at) {
+		mdl_say("fault die=%llu: the process kills itself",
+			(unsigned long long)nic_plan.die_at);
 		syscall(SYS_kill, getpid(), SIGKILL);
+	}
 	if (!nic_plan.break_at || wqe + 1 != nic_plan.break_at)
 		return false;
 	if (nic_plan.break_qp && nic_plan.break_qp != qp->number)

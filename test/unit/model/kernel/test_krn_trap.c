@@ -9,7 +9,11 @@
 #include "model/kernel/krn_uar.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char *uar;
 static unsigned char wqe[256] __attribute__((aligned(64)));
@@ -222,4 +226,48 @@ Test(krn_trap, a_store_over_the_end_of_a_page_ends_the_program, .signal = SIGABR
 	border_teardown();
 	broken_rule_expect("a store of 16 bytes runs over the end of a UAR page");
 	__asm__ volatile("movups %%xmm1, (%0)" : : "r"(uar + MDL_PAGE - 8) : "memory");
+}
+
+/* ---- other signals that end the program ---- */
+
+/* Checks that the act ends a child by SIGSEGV, and with a line that contains the words. */
+static void expect_death(void (*act)(void), const char *words)
+{
+	int said = memfd_create("said", MFD_CLOEXEC), status = 0;
+	char line[512] = { 0 };
+	pid_t pid = fork();
+
+	if (!pid) {
+		dup2(said, STDERR_FILENO);
+		signal(SIGSEGV, SIG_DFL);
+		krn_trap_arm();
+		act();
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "status %#x", status);
+	cr_expect(pread(said, line, sizeof(line) - 1, 0) > 0);
+	cr_expect(strstr(line, words), "%s", line);
+	close(said);
+}
+
+static void send_the_signal(void)
+{
+	raise(SIGSEGV);
+}
+
+/* In assembly, as a compiler or a sanitizer would do something else. */
+static void store_nowhere(void)
+{
+	__asm__ volatile("movl $1, (%0)" : : "r"(64ul) : "memory");
+}
+
+Test(krn_trap, a_signal_that_was_sent_ends_the_program)
+{
+	expect_death(send_the_signal, "signal 11, sent by process");
+}
+
+Test(krn_trap, a_fault_elsewhere_ends_the_program)
+{
+	expect_death(store_nowhere, "an access to 0x40, which is no UAR page");
 }
