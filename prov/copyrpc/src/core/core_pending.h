@@ -83,6 +83,12 @@ static inline bool core_pending_is_open(const struct core_pending *pending)
 	       pending->head != pending->lap + (uint64_t)(pending->next - pending->slots);
 }
 
+/** Returns the position on the ring, and the kind, of the oldest send of those pending. */
+static inline uint64_t core_pending_pos(const struct core_pending *pending)
+{
+	return pending->slots[pending->head & pending->mask].pos;
+}
+
 /** Implements core_upcalls.on_acked: completes the sends that end at or before `pos`. */
 void core_pending_on_acked(struct core_chan *chan, uint64_t pos);
 

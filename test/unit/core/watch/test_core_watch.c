@@ -281,6 +281,24 @@ Test(core_watch, an_acknowledgement_is_waited_for_while_none_comes, .init = setu
 	nodes_close(nodes, 2);
 }
 
+Test(core_watch, sends_that_are_acknowledged_between_looks_do_not_wait, .init = setup_async)
+{
+	connect_them();
+	for (unsigned i = 0; i < 20; i++) {
+		fake_engine_cfg.no_acks = false;
+		cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 1, 0, NULL), 0);
+		nodes_settle(nodes, 2);
+		cr_assert_not(core_pending_is_open(&peer_of(&nodes[0])->pending));
+		fake_engine_cfg.no_acks = true;
+		cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 2, 0, NULL), 0);
+		nodes_settle(nodes, 2);
+		cr_assert(core_pending_is_open(&peer_of(&nodes[0])->pending));
+		look(1);
+		cr_expect_null(shown(), "look %u", i);
+	}
+	nodes_close(nodes, 2);
+}
+
 Test(core_watch, a_receive_from_one_peer_is_shown_and_recorded_if_that_is_stopped, .init = setup)
 {
 	struct copyrpc_stats_event event;

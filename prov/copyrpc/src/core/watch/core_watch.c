@@ -243,10 +243,14 @@ static enum copyrpc_stats_cause core_watch_op_cause(const struct core_peer *peer
 	return op->ops->awaits ? op->ops->awaits : COPYRPC_STATS_FOR_RESPONSE;
 }
 
-/** Returns the number of the oldest pending completion, or of the oldest simple access. */
+/**
+ * Returns what no later one has: the place on the ring of the oldest pending completion, or the
+ * number of the oldest simple access. Numbers of pending completions return when the FIFO is empty.
+ */
 static uint64_t core_watch_head(const struct core_peer *peer)
 {
-	return core_pending_is_open(&peer->pending) ? peer->pending.head : peer->simple.head;
+	return core_pending_is_open(&peer->pending) ? core_pending_pos(&peer->pending)
+						    : peer->simple.head;
 }
 
 /** Returns what the oldest receive from a peer waits for, 0 if there is none; *again as below. */
