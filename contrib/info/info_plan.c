@@ -192,6 +192,7 @@ void info_plan_read(struct info_plan_settings *settings, bool nic, bool dc)
 		.shm = strstr(util_params.paths, "shm") != NULL,
 		.addrs = info_plan_addrs(util_params.iface),
 		.port_cnt = info_plan_port_cnt(util_params.ports),
+		.node_total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
 	};
 }
 
@@ -232,17 +233,47 @@ static void info_plan_judge_rings(const struct info_plan *plan,
 	}
 }
 
-static void info_plan_judge_memory(const struct info_plan *plan, struct info_report *report)
+/*
+ * Returns the largest FI_COPYRPC_MEM, in MiB, of half the present one, a quarter and less, with
+ * which every peer has a ring and a node takes less than `room`. Returns 0 if there is none.
+ */
+static uint64_t info_plan_lower(const struct info_plan *plan,
+				const struct info_plan_settings *settings, uint64_t room)
 {
-	uint64_t total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	struct info_plan_settings lower = *settings;
+	uint64_t least = (plan->mem_needed >> 20) + 1;
+	struct info_plan other;
 
-	if (plan->node_mem < total / 4)
+	for (uint64_t mib = settings->mem >> 21; mib >= least; mib /= 2) {
+		lower.mem = mib << 20;
+		info_plan_make(plan->ranks, plan->per_node, &lower, &other);
+		if (!other.unserved && other.node_mem < room)
+			return mib;
+	}
+	return 0;
+}
+
+static void info_plan_judge_memory(const struct info_plan *plan,
+				   const struct info_plan_settings *settings,
+				   struct info_report *report)
+{
+	uint64_t total = settings->node_total, mib;
+
+	if (!total || plan->node_mem < total / 4)
 		return;
 	info_add(report, plan->node_mem < total ? INFO_SLOW : INFO_BROKEN, TOPIC, "plan-node-mem",
 		 "rings of a node take %" PRIu64 " MiB of %" PRIu64 " MiB", plan->node_mem >> 20,
 		 total >> 20);
-	info_mend(report,
-		  "lower FI_COPYRPC_MEM, or export FI_COPYRPC_ENDPOINT=ud (sessions of 4 KiB)");
+	mib = info_plan_lower(plan, settings, total / 4);
+	if (!mib && plan->node_mem >= total)
+		mib = info_plan_lower(plan, settings, total);
+	if (mib)
+		info_mend(report,
+			  "export FI_COPYRPC_MEM=%" PRIu64
+			  "M, or FI_COPYRPC_ENDPOINT=ud (sessions of 4 KiB)",
+			  mib);
+	else
+		info_mend(report, "export FI_COPYRPC_ENDPOINT=ud (sessions of 4 KiB)");
 }
 
 static void info_plan_judge_ports(const struct info_plan *plan,
@@ -264,7 +295,7 @@ void info_plan_judge(const struct info_plan *plan, const struct info_plan_settin
 {
 	info_plan_judge_files(plan, report);
 	info_plan_judge_rings(plan, settings, report);
-	info_plan_judge_memory(plan, report);
+	info_plan_judge_memory(plan, settings, report);
 	info_plan_judge_ports(plan, settings, report);
 	if (info_report_verdict(report) < INFO_SLOW)
 		info_add(report, INFO_GOOD, TOPIC, "plan",

@@ -55,9 +55,10 @@ struct info_plan_settings {
 	bool nic;                                /* peers on other hosts are reached by RDMA */
 	bool dc;                                 /* and by DC beyond rc_max of them */
 	uint64_t rc_max, dci_count;
-	bool shm;          /* peers of this host are reached by memory */
-	uint64_t addrs;    /* addresses in the name of an endpoint; 0: one */
-	uint64_t port_cnt; /* FI_COPYRPC_PORTS; 0: any */
+	bool shm;            /* peers of this host are reached by memory */
+	uint64_t addrs;      /* addresses in the name of an endpoint; 0: one */
+	uint64_t port_cnt;   /* FI_COPYRPC_PORTS; 0: any */
+	uint64_t node_total; /* memory of a node; 0: unknown, and not judged */
 };
 
 /** Computes the plan of `ranks` ranks, `per_node` on each node. Pure. */

@@ -164,13 +164,58 @@ Test(info_plan, missing_rings_and_memory_are_findings)
 	info_plan_judge(&plan, &little, &report);
 	info_expect(&report, INFO_BROKEN, "plan-mem", "FI_COPYRPC_MEM=2M");
 	info_report_fini(&report);
-	info_plan_make(1000000, 1000000, &plain, &plan);
-	info_plan_judge(&plan, &plain, &report);
+	little.node_total = 1024 * MIB;
+	info_plan_make(1000000, 1000000, &little, &plan);
+	info_plan_judge(&plan, &little, &report);
 	info_expect(&report, INFO_BROKEN, "plan-node-mem", "FI_COPYRPC_ENDPOINT=ud");
 	info_expect(&report, INFO_BROKEN, "plan-files", "ulimit -n");
 	info_report_fini(&report);
 	info_plan_make(2, 2, &plain, &plan);
 	info_plan_judge(&plan, &plain, &report);
 	info_expect(&report, INFO_GOOD, "plan", NULL);
+	info_report_fini(&report);
+}
+
+Test(info_plan, the_memory_that_a_finding_names_is_less_than_that_of_the_node)
+{
+	for (uint64_t ranks = 128; ranks <= 512; ranks += 32) {
+		struct info_plan_settings settings = { .mem = 64 * MIB, .shm = true };
+		struct info_report report = { 0 };
+		const struct info_finding *finding;
+		struct info_plan plan;
+		unsigned mib;
+
+		info_plan_make(ranks, ranks, &settings, &plan);
+		settings.node_total = plan.node_mem;
+		info_plan_judge(&plan, &settings, &report);
+		finding = info_report_find(&report, "plan-node-mem");
+		cr_assert_not_null(finding);
+		cr_expect_eq(finding->verdict, INFO_BROKEN);
+		cr_assert_eq(sscanf(finding->mend, "export FI_COPYRPC_MEM=%uM", &mib), 1, "%s",
+			     finding->mend);
+		info_report_fini(&report);
+		settings.mem = mib * MIB;
+		info_plan_make(ranks, ranks, &settings, &plan);
+		info_plan_judge(&plan, &settings, &report);
+		finding = info_report_find(&report, "plan-node-mem");
+		cr_expect(!finding || finding->verdict == INFO_SLOW);
+		cr_expect_eq(plan.unserved, 0);
+		info_report_fini(&report);
+	}
+}
+
+Test(info_plan, no_memory_is_named_where_every_peer_has_the_least_ring)
+{
+	struct info_plan_settings settings = { .mem = MIB, .shm = true };
+	struct info_report report = { 0 };
+	const struct info_finding *finding;
+	struct info_plan plan;
+
+	info_plan_make(65, 65, &settings, &plan);
+	settings.node_total = plan.node_mem;
+	info_plan_judge(&plan, &settings, &report);
+	finding = info_report_find(&report, "plan-node-mem");
+	cr_assert_not_null(finding);
+	cr_expect_null(strstr(finding->mend, "MEM="));
 	info_report_fini(&report);
 }
