@@ -6,7 +6,7 @@
  * instructions of a run are those of its messages, and the clock advances with them. A transport
  * (cost_fi.c, cost_ucp.c) provides two connected ends, and cost.c moves the messages.
  * fabtests/scripts/cost runs the program on the device model with N and with 2 N rounds; the
- * difference excludes start and end.
+ * difference excludes start and end. Instructions are counted of the last N of 2 N rounds.
  *
  * A failure ends the process. One thread.
  */
