@@ -11,7 +11,7 @@
 #include "local_bench.h"
 
 #define LB_WARM     100 /* turns before those that count */
-#define LB_REQUESTS 256 /* counted, in at least one turn and at most LB_TURNS */
+#define LB_REQUESTS 64  /* counted, in at least one turn and at most LB_TURNS */
 #define LB_TURNS    16
 
 static const struct lb_channel *channel;
