@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Transports of one-sided operations. In Open MPI 5.0 osc/rdma has those BTLs that the PML opens,
- * and without any there are no windows but shared ones of one host. 4.1 opens them itself. Called
- * by the component and when processes leave; nothing else of this component uses a BTL.
+ * and without any there are no windows but shared ones of one host. 4.1 opens them itself, and has
+ * osc/pt2pt, which makes no windows with MPI_THREAD_MULTIPLE. Called by the component and when
+ * processes leave; nothing else of this component uses a BTL.
  */
 #include "pml_copyrpc.h"
 
@@ -45,8 +46,30 @@ void pml_onesided_close(void)
 
 #else
 
+/** Priority of osc/rdma that is higher than that of osc/pt2pt, which is 10. */
+#define ONESIDED_RDMA_PRIORITY 20
+
+/*
+ * Puts osc/rdma in front of osc/pt2pt, if the user's choice has both. Open MPI asks the component
+ * with the highest priority for a window, and no other if it refuses. The parameter cannot be set
+ * by mca_base_var_set_value(); osc/rdma reads it for each window.
+ */
+static void onesided_prefer_rdma(void)
+{
+	int index = mca_base_var_find("ompi", "osc", "rdma", "priority");
+	mca_base_var_storage_t *value = NULL;
+
+	if (index < 0 || mca_base_var_get_value(index, &value, NULL, NULL) != OPAL_SUCCESS)
+		return;
+	if (value && value->uintval < ONESIDED_RDMA_PRIORITY)
+		value->uintval = ONESIDED_RDMA_PRIORITY;
+}
+
+/** Prefers the one-sided operations that work with the threads of this program. */
 int pml_onesided_open(bool progress_threads, bool mpi_threads)
 {
+	if (mpi_threads)
+		onesided_prefer_rdma();
 	return OMPI_SUCCESS;
 }
 
