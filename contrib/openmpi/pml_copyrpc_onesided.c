@@ -46,13 +46,14 @@ void pml_onesided_close(void)
 
 #else
 
-/** Priority of osc/rdma that is higher than that of osc/pt2pt, which is 10. */
-#define ONESIDED_RDMA_PRIORITY 20
+/** Priorities of osc/rdma: what copyrpc_env sets, and one above that of osc/pt2pt, which is 10. */
+#define ONESIDED_RDMA_LAST  1
+#define ONESIDED_RDMA_FIRST 20
 
 /*
- * Puts osc/rdma in front of osc/pt2pt, if the user's choice has both. Open MPI asks the component
- * with the highest priority for a window, and no other if it refuses. The parameter cannot be set
- * by mca_base_var_set_value(); osc/rdma reads it for each window.
+ * Puts osc/rdma in front of osc/pt2pt, unless the user has chosen a priority. Open MPI asks the
+ * component with the highest priority for a window, and no other if it refuses. The parameter
+ * cannot be set by mca_base_var_set_value(); osc/rdma reads it for each window.
  */
 static void onesided_prefer_rdma(void)
 {
@@ -61,8 +62,8 @@ static void onesided_prefer_rdma(void)
 
 	if (index < 0 || mca_base_var_get_value(index, &value, NULL, NULL) != OPAL_SUCCESS)
 		return;
-	if (value && value->uintval < ONESIDED_RDMA_PRIORITY)
-		value->uintval = ONESIDED_RDMA_PRIORITY;
+	if (value && value->uintval == ONESIDED_RDMA_LAST)
+		value->uintval = ONESIDED_RDMA_FIRST;
 }
 
 /** Prefers the one-sided operations that work with the threads of this program. */

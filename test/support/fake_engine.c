@@ -414,6 +414,7 @@ static struct fake_chan *fake_chan_new(struct core_engine_ep *eep, const struct 
 	fc->chan.caps = fake_engine_cfg.caps;
 	fc->chan.resp_lim = fake_engine_cfg.resp_max;
 	fc->chan.resp_sure = fake_engine_cfg.resp_max;
+	fc->chan.held_max = fake_engine_cfg.held_max;
 	fc->chan.posted = &fc->taken;
 	fc->chan.stats = &unread;
 	fc->chan.reg_dev = fake_direct_dev();

@@ -15,12 +15,13 @@
 
 #include "core/core_chan.h"
 
-/** Conditions of the transport; the first three apply to new channels, the others at once. */
+/** Conditions of the transport; the first five apply to new channels, the others at once. */
 struct fake_engine_cfg {
 	size_t eager_max;
 	size_t eager_min;
 	uint32_t caps;
 	size_t resp_max;
+	uint32_t held_max;
 	unsigned room;    /* undelivered frames per direction */
 	unsigned credit;  /* calls without a reply per channel */
 	bool no_delivery; /* progress delivers no frames */

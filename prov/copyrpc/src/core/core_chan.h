@@ -42,6 +42,9 @@ struct util_job_name;
 
 #define CORE_FRAME_EXT_MAX 56
 
+/** Part of a peer's calls that may stay open until a receive matches (core_chan.held_max). */
+#define CORE_CHAN_HELD_PART 8u
+
 /** Message to send: operation word, extension bytes, user bytes. */
 struct core_frame {
 	uint32_t op; /* wire/wire_op.h */
@@ -198,9 +201,10 @@ struct core_chan {
 	 * limit is lower; 0: that limit. Where a round trip costs more than two copies.
 	 */
 	size_t eager_min;
-	size_t resp_lim;               /* largest maximum response size of a call */
-	size_t resp_sure;              /* up to here credit comes without other traffic */
-	size_t retained;               /* retained buffers that users refer to (core_rpc.h) */
+	size_t resp_lim;   /* largest maximum response size of a call */
+	size_t resp_sure;  /* up to here credit comes without other traffic */
+	uint32_t held_max; /* calls of the peer that may stay open until a receive matches */
+	uint32_t retained; /* retained buffers that users refer to (core_rpc.h) */
 	struct util_list stopped_link; /* core_ep.stopped */
 	size_t get_min;                /* smallest get that pays off; 0: the domain's limit */
 	/*

@@ -99,9 +99,7 @@ int core_conn_shutdown(struct core_conn *conn)
 
 bool core_conn_is_busy(const struct core_conn *conn)
 {
-	struct core_chan *chan = conn->peer->chan;
-
-	return chan && chan->ops->is_busy(chan);
+	return conn->peer->chan && core_peer_is_busy(conn->peer);
 }
 
 int core_conn_send_err(const struct core_conn *conn)

@@ -432,13 +432,19 @@ int core_ep_av_inserted(struct core_ep *ep, uint64_t fi_addr)
 	return 0;
 }
 
+bool core_peer_is_busy(const struct core_peer *peer)
+{
+	return !util_list_is_empty(&peer->tx_queue) || !util_list_is_empty(&peer->tx_stream) ||
+	       peer->chan->ops->is_busy(peer->chan);
+}
+
 bool core_ep_av_is_busy(const struct core_ep *ep, uint64_t fi_addr)
 {
 	const struct core_peer *peer = fi_addr < ep->peer_cnt ? ep->peers[fi_addr] : NULL;
 
 	if (!peer || peer->state != CORE_PEER_UP || !peer->chan)
 		return false;
-	return !util_list_is_empty(&peer->tx_queue) || peer->chan->ops->is_busy(peer->chan);
+	return core_peer_is_busy(peer);
 }
 
 /* Delivers what has arrived first: the peer may have completed these sends already. */

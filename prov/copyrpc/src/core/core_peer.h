@@ -85,6 +85,7 @@ struct core_peer {
 	/* Endpoint keeps orders: direct reads in progress, which no other operation may overtake */
 	uint32_t direct_reads;
 	uint32_t access_calls;     /* calls of accesses without a response */
+	uint32_t held_cnt;         /* calls of this peer that stay open until a receive matches */
 	struct util_list ep_link;  /* core_ep.known or .unnamed */
 	struct core_work work;     /* runs tx_queue and tx_stream */
 	struct core_simple simple; /* direct accesses without a core_op */
@@ -95,6 +96,9 @@ struct core_peer {
 	bool is_authentic;            /* unnamed: the peer has proved that the name is its own */
 	struct core_peer_watch watch;
 };
+
+/** Returns true while messages to the peer, which is up, wait to be sent or are in flight. */
+bool core_peer_is_busy(const struct core_peer *peer);
 
 /**
  * Returns the peer of `fi_addr`, created if need be. NULL: the address is not in the AV, or no

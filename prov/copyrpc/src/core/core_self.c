@@ -223,6 +223,7 @@ struct core_chan *core_self_open(void)
 	self->chan.eager_max = CORE_SELF_EAGER_MAX;
 	self->chan.resp_lim = CORE_SELF_EAGER_MAX;
 	self->chan.resp_sure = CORE_SELF_EAGER_MAX;
+	self->chan.held_max = UINT32_MAX; /* calls reserve nothing */
 	self->chan.caps = CORE_CHAN_GET | CORE_CHAN_REVOKE;
 	util_idmap_init(&self->calls);
 	return &self->chan;

@@ -6,6 +6,7 @@
 #include "erpc/bulk/erpc_direct.h"
 #include "erpc/bulk/erpc_get.h"
 #include "erpc/erpc_setup.h"
+#include "erpc/tx/erpc_call.h"
 #include "erpc/tx/erpc_kick.h"
 #include "util/log.h"
 #include "util/stats.h"
@@ -115,6 +116,8 @@ static void erpc_session_limits(struct erpc_session *s)
 	s->conn.chan.eager_min = s->ep->eager_min;
 	s->conn.chan.resp_lim = ERPC_RESP_MAX;
 	s->conn.chan.resp_sure = ERPC_RESP_MAX;
+	s->conn.chan.held_max = (uint32_t)(ERPC_GRANT / erpc_call_cost(sizeof(struct wire_status)) /
+					   CORE_CHAN_HELD_PART);
 	s->conn.chan.get_min = ERPC_GET_MIN;
 	s->conn.chan.posted = &s->send.posted_pos;
 	s->calls.grant_left = ERPC_GRANT;

@@ -52,6 +52,9 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 	conn->eng.chan.eager_max = ring_conn_span_max(tx) - WIRE_HDR_LEN - sizeof(uint32_t);
 	conn->eng.chan.resp_lim = wire_resp_max(rx_grant_max);
 	conn->eng.chan.resp_sure = wire_resp_max(rx_grant_max / 2);
+	conn->eng.chan.held_max =
+		(uint32_t)(tx_grant_max / wire_reservation(sizeof(struct wire_status)) /
+			   CORE_CHAN_HELD_PART);
 	conn->eng.chan.caps = link->caps & DEV_CAP_GET ? CORE_CHAN_GET : 0;
 	ring_ack_init(conn);
 	/* With registered memory, a read of deregistered memory ends the whole connection. */

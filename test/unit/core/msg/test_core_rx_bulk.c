@@ -220,12 +220,12 @@ Test(core_rx_bulk, a_receive_that_was_cancelled_matches_nothing)
 Test(core_rx_bulk, a_retained_message_is_confirmed_once)
 {
 	nodes[1].dom.limits.unexpected_mem = 100;
-	send_unmatched(1000);
+	send_unmatched(900);
 	cr_assert_eq(fake_engine_retained(), 1);
 	node_recv(&nodes[1], 0, in, sizeof(in), true, 7, 0, FI_COMPLETION, &in);
 	nodes_settle(nodes, 2);
 	cr_expect_eq(node_poll(&nodes[1], &e, &err), 1);
-	cr_expect(node_check(in, 1000, 1));
+	cr_expect(node_check(in, 900, 1));
 	cr_expect_eq(node_poll(&nodes[0], &e, &err), 1);
 	cr_expect_eq(node_poll(&nodes[0], &e, &err), 0);
 	cr_expect_eq(fake_engine_retained(), 0);

@@ -342,6 +342,14 @@ static enum core_rx_verdict receive_done(struct wire_done done, uint32_t flags, 
 					WIRE_OP_DONE | flags, bytes, at + len, 0);
 }
 
+/** Returns the id of the only open message of node 0. */
+static uint32_t open_id(void)
+{
+	struct util_list *first = util_list_first(&core_peer_lookup(&nodes[0].ep, 1)->tx);
+
+	return UTIL_CONTAINER_OF(first, struct core_tx_req, op.peer_link)->send_id;
+}
+
 /** A notice must name a message that the peer has kept, and that only once. */
 Test(core_tx_bulk, malformed_notices_are_refused)
 {
@@ -349,12 +357,7 @@ Test(core_tx_bulk, malformed_notices_are_refused)
 	struct wire_done good;
 
 	send_it(LEN, 0);
-	good = (struct wire_done){
-		.send_id =
-			UTIL_CONTAINER_OF(util_list_first(&core_peer_lookup(&nodes[0].ep, 1)->tx),
-					  struct core_tx_req, op.peer_link)
-				->send_id
-	};
+	good = (struct wire_done){ .send_id = open_id() };
 	cr_expect_eq(receive_done(good, 0, len - 1), CORE_RX_BAD, "too short");
 	cr_expect_eq(receive_done(good, 0, len + 1), CORE_RX_BAD, "too long");
 	cr_expect_eq(receive_done(good, WIRE_F_TAG, len), CORE_RX_BAD, "a tag");
@@ -373,18 +376,85 @@ Test(core_tx_bulk, malformed_notices_are_refused)
 	cr_expect_eq(receive_done(good, 0, len), CORE_RX_BAD, "twice");
 }
 
-/** A message whose reply has not come, and one in parts, are not kept. */
-Test(core_tx_bulk, a_notice_of_a_message_that_was_not_kept_is_refused)
+/** Connects, then sends a message that stays on its way. */
+static void send_stopped(size_t len, uint64_t flags)
 {
-	fake_engine_cfg.no_delivery = true;
-	send_it(1, FI_MATCH_COMPLETE);
-	for (uint32_t id = 0; id < 4; id++)
-		cr_expect_eq(receive_done((struct wire_done){ .send_id = id }, 0,
-					  sizeof(struct wire_done)),
-			     CORE_RX_BAD);
-	fake_engine_cfg.no_delivery = false;
+	send_it(1, 0);
 	receive(1);
+	cr_assert(has_left());
+	fake_engine_cfg.no_delivery = true;
+	send_it(len, flags);
+	cr_assert_not(has_left());
+}
+
+/** Over sessions a notice may overtake the reply that announces it. Either order ends the send. */
+Test(core_tx_bulk, a_notice_may_come_before_its_reply)
+{
+	struct wire_done done = { 0 };
+
+	send_stopped(LEN, 0);
+	done.send_id = open_id();
+	cr_expect_eq(receive_done(done, 0, sizeof(done)), CORE_RX_DONE);
+	cr_expect_not(has_left(), "the reply has not come");
+	cr_expect_eq(receive_done(done, 0, sizeof(done)), CORE_RX_BAD, "twice");
+	fake_engine_cfg.no_delivery = false;
+	nodes_settle(nodes, 2);
 	cr_expect(has_left());
+	/* this node really has kept it */
+	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
+	nodes_settle(nodes, 2);
+}
+
+Test(core_tx_bulk, a_notice_without_a_kept_message_is_an_error)
+{
+	struct wire_done done = { 0 };
+
+	send_stopped(LEN, 0);
+	cr_assert_eq(node_recv(&nodes[1], 0, in, sizeof(in), true, 0, 0, 0, in), 0);
+	done.send_id = open_id();
+	cr_expect_eq(receive_done(done, 0, sizeof(done)), CORE_RX_DONE);
+	fake_engine_cfg.no_delivery = false;
+	nodes_settle(nodes, 2);
+	cr_expect_eq(node_poll(&nodes[0], &e, &err), -FI_EAVAIL, "the reply says delivered");
+	cr_expect_eq(err.err, FI_EIO);
+}
+
+/** The first calls stay open, since their replies have room; further messages are kept. */
+Test(core_tx_bulk, some_calls_stay_open)
+{
+	fake_engine_cfg.held_max = 2;
+	for (unsigned round = 0; round < 3; round++) {
+		node_fill(out, LEN, 1);
+		send_unmatched_many(5, LEN);
+		cr_expect_eq(nodes[1].ep.dones.used_cnt, 3);
+		cr_expect_eq(core_peer_lookup(&nodes[1].ep, 0)->held_cnt, 2);
+		receive_many(5, LEN);
+		cr_expect_eq(core_peer_lookup(&nodes[1].ep, 0)->held_cnt, 0);
+	}
+}
+
+/** Tag and 64 bits of data leave no room for the id of a match-complete message in one frame. */
+Test(core_tx_bulk, a_match_complete_message_of_the_eager_length_fits_its_frames)
+{
+	fake_engine_cfg.eager_max = EAGER + 16;
+	for (size_t len = EAGER - 8; len <= EAGER; len++) {
+		struct iovec iov = { out, len };
+		struct core_send s = { .dest = 1,
+				       .iov = &iov,
+				       .iov_cnt = 1,
+				       .len = len,
+				       .tagged = true,
+				       .data = UINT64_MAX,
+				       .flags = FI_COMPLETION | FI_MATCH_COMPLETE |
+						FI_REMOTE_CQ_DATA,
+				       .context = out };
+
+		node_fill(out, len, 1);
+		cr_assert_eq(core_tx_send(&nodes[0].ep, &s), 0);
+		nodes_settle(nodes, 2);
+		receive(len);
+		cr_expect(has_left(), "%zu bytes", len);
+	}
 }
 
 static const struct core_tx_time *times(void)

@@ -58,7 +58,10 @@ static void core_done_fail(struct core_op *op, int err)
 	core_done_end(op);
 }
 
-/* A stream, not part of the queue: operations there may wait for this message to end. */
+/*
+ * A stream, and the first one: operations of the queue, and streams without credit, may wait for
+ * what this message permits the peer to do.
+ */
 static const struct core_op_ops core_done_ops = {
 	.stream = core_done_stream,
 	.fail = core_done_fail,
@@ -77,5 +80,6 @@ void core_done_send(struct core_done *done, struct core_peer *peer, uint32_t sta
 		return;
 	}
 	core_op_adopt(&done->op, &core_done_ops, peer);
-	core_op_stream(&done->op);
+	core_op_restream(&done->op);
+	core_op_schedule(peer);
 }

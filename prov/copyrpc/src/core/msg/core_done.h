@@ -3,10 +3,11 @@
  * Notice to the sender that a message has ended which was kept without a receive. Called by
  * core_unexp.c.
  *
- * The reply to an announced (RNDV) or match-complete (SYNC) message that no receive matches is
- * WIRE_STATUS_KEPT, at once: a call in progress holds credit, and the user may receive other
+ * The call of an announced (RNDV) or match-complete (SYNC) message that no receive matches stays
+ * open, up to core_chan.held_max of them: the reply at the end has its room. Beyond that the reply
+ * is WIRE_STATUS_KEPT, at once, because open calls hold credit, and the user may receive other
  * messages first, which need it. The end follows as a one-way message, WIRE_OP_DONE. The notice is
- * allocated before that reply, so an end always reaches the sender.
+ * allocated before that reply.
  */
 #ifndef CORE_MSG_CORE_DONE_H
 #define CORE_MSG_CORE_DONE_H

@@ -30,6 +30,7 @@ enum core_tx_state {
 	CORE_TX_PIPELINED, /* PART sent, CONT follow as room permits; ends with the last one */
 	CORE_TX_REPLY,     /* call sent; ends with its reply, or continues as PULLED */
 	CORE_TX_KEPT,      /* the reply was KEPT: as REPLY, with a DONE for the reply */
+	CORE_TX_DONE,      /* DONE has overtaken that reply, with which the request ends */
 	CORE_TX_PULLED,    /* CONT follow as room permits; the last one is a call: CONFIRM */
 	CORE_TX_CONFIRM    /* last CONT sent as a call; ends with its reply */
 };
@@ -39,8 +40,10 @@ struct core_tx_req {
 	enum core_tx_state state;
 	bool tagged;
 	bool silent;
+	bool announced;   /* by RNDV: the peer may request parts */
 	uint32_t send_id; /* in ep->tx_ids, or CORE_NO_ID */
-	uint32_t recv_id; /* PULLED: id of the message at the receiver */
+	uint32_t recv_id; /* PULLED, DONE: id of the message at the receiver */
+	uint32_t status;  /* DONE: of the message */
 	size_t iov_cnt;
 	size_t len;
 	size_t sent;       /* bytes sent in PART and CONT frames */
@@ -120,6 +123,7 @@ struct core_unexp {
 	bool late;              /* was in a matcher: no receive was posted when it arrived */
 	bool matched;           /* dest is set */
 	bool reply_due;         /* the sender's call `ref` has no reply yet */
+	bool held;              /* likewise, and counted in peer->held_cnt */
 	struct core_done *done; /* to send at the end: the reply was WIRE_STATUS_KEPT; or NULL */
 	struct core_call_ref ref;
 	uint64_t tag;

@@ -64,6 +64,7 @@ static struct core_tx_req *core_tx_req_new(struct core_ep *ep, const struct core
 	req->state = CORE_TX_QUEUED;
 	req->tagged = s->tagged;
 	req->silent = s->silent;
+	req->announced = false;
 	req->exposure.chan = NULL;
 	req->copy = NULL;
 	req->send_id = CORE_NO_ID;

@@ -61,9 +61,11 @@ static void core_tx_ext_add(struct core_frame *frame, const void *field, uint32_
 
 static int core_tx_name(struct core_tx_req *req)
 {
-	if (req->send_id != CORE_NO_ID)
-		return 0;
-	return util_idmap_alloc(&req->op.peer->ep->tx_ids, req, &req->send_id);
+	int ret = 0;
+
+	if (req->send_id == CORE_NO_ID)
+		ret = util_idmap_alloc(&req->op.peer->ep->tx_ids, req, &req->send_id);
+	return ret ? core_chan_refuse(req->op.peer->chan, CORE_SHORT_MEMORY, ret) : 0;
 }
 
 /** Makes the call of a request. The state is set first: the reply may come before the return. */
@@ -152,6 +154,7 @@ static int core_tx_start_rndv(struct core_tx_req *req)
 
 	if (ret)
 		return ret;
+	req->announced = true;
 	rndv.send_id = req->send_id;
 	core_tx_frame(&frame, req, WIRE_OP_RNDV);
 	/* Address 0 makes the receiver pull CONT frames: only contiguous memory can be exposed. */
@@ -218,14 +221,21 @@ static int core_tx_start_shared(struct core_tx_req *req)
 						 : core_tx_start_rndv(req);
 }
 
+/** Returns the length up to which SYNC carries a message. Its id comes on top of tag and data. */
+static size_t core_tx_sync_max(const struct core_peer *peer)
+{
+	return core_peer_eager_max(peer) - sizeof(struct wire_sync);
+}
+
 int core_tx_bulk_start(struct core_tx_req *req)
 {
 	struct core_peer *peer = req->op.peer;
 
 	req->start_ns = 0;
-	if (req->len <= core_peer_eager_max(peer))
-		return req->flags & FI_MATCH_COMPLETE ? core_tx_start_sync(req)
-						      : core_tx_start_deliver(req);
+	if (req->len <= core_peer_eager_max(peer) && !(req->flags & FI_MATCH_COMPLETE))
+		return core_tx_start_deliver(req);
+	if (req->len <= core_tx_sync_max(peer))
+		return core_tx_start_sync(req);
 	if (core_tx_is_selectable(peer, req))
 		return util_switches_event(&peer->ep->dom->switches) ? core_tx_start_shared(req)
 								     : core_tx_start_selected(req);
@@ -344,13 +354,45 @@ static int core_tx_status_err(uint32_t status)
 /** Ends a request with the status of its message, or continues it with CONT frames. */
 static void core_tx_bulk_done(struct core_tx_req *req, uint32_t status, uint32_t recv_id)
 {
-	if (status == WIRE_STATUS_PULL && req->state != CORE_TX_CONFIRM) {
+	if (status == WIRE_STATUS_PULL && req->announced && req->state != CORE_TX_CONFIRM) {
 		core_tx_pulled(req, recv_id);
 		return;
 	}
 	if (!status && req->start_ns && core_op_is_only(&req->op))
 		core_tx_timed(req, recv_id == WIRE_HINT_LATE);
 	core_tx_end(req, core_tx_status_err(status));
+}
+
+/** Returns true while the reply to a RNDV or SYNC has not come. */
+static bool core_tx_may_be_kept(const struct core_tx_req *req)
+{
+	return (req->state == CORE_TX_REPLY || req->state == CORE_TX_DONE) &&
+	       req->send_id != CORE_NO_ID;
+}
+
+/** Waits for DONE, or takes the one that has come before. */
+static void core_tx_kept(struct core_tx_req *req)
+{
+	bool is_done = req->state == CORE_TX_DONE;
+
+	req->state = CORE_TX_KEPT;
+	if (is_done)
+		core_tx_bulk_done(req, req->status, req->recv_id);
+}
+
+/** Takes DONE. Over sessions it may overtake the reply, which ends the request then. */
+static bool core_tx_take_done(struct core_tx_req *req, const struct wire_done *done)
+{
+	if (req->state == CORE_TX_KEPT) {
+		core_tx_bulk_done(req, done->status, done->recv_id);
+		return true;
+	}
+	if (req->state != CORE_TX_REPLY)
+		return false;
+	req->state = CORE_TX_DONE;
+	req->status = done->status;
+	req->recv_id = done->recv_id;
+	return true;
 }
 
 void core_tx_bulk_on_reply(struct core_op *op, int status, const uint8_t *data, uint32_t len)
@@ -362,11 +404,11 @@ void core_tx_bulk_on_reply(struct core_op *op, int status, const uint8_t *data, 
 		memcpy(&reply, data, sizeof(reply));
 	if (status)
 		core_tx_end(req, status);
-	else if (reply.status == WIRE_STATUS_KEPT && req->state == CORE_TX_REPLY &&
-		 req->send_id != CORE_NO_ID)
-		req->state = CORE_TX_KEPT;
+	else if (reply.status == WIRE_STATUS_KEPT && core_tx_may_be_kept(req))
+		core_tx_kept(req);
 	else
-		core_tx_bulk_done(req, reply.status, reply.recv_id);
+		core_tx_bulk_done(req, req->state == CORE_TX_DONE ? FI_EIO : reply.status,
+				  reply.recv_id);
 }
 
 enum core_rx_verdict core_tx_bulk_on_done(struct core_chan *chan, struct core_head *head,
@@ -380,8 +422,7 @@ enum core_rx_verdict core_tx_bulk_on_done(struct core_chan *chan, struct core_he
 		return CORE_RX_BAD;
 	memcpy(&done, head->body, sizeof(done));
 	req = util_idmap_lookup(&chan->peer->ep->tx_ids, done.send_id);
-	if (done.zero || !req || req->op.peer != chan->peer || req->state != CORE_TX_KEPT)
+	if (done.zero || !req || req->op.peer != chan->peer)
 		return CORE_RX_BAD;
-	core_tx_bulk_done(req, done.status, done.recv_id);
-	return CORE_RX_DONE;
+	return core_tx_take_done(req, &done) ? CORE_RX_DONE : CORE_RX_BAD;
 }

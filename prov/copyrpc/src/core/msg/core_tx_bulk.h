@@ -6,7 +6,7 @@
  *   pipelined   PART with the first bytes, CONT with the rest; ends with the last one accepted
  *   rendezvous  RNDV call with the address; ends with the reply after the receiver's get. A reply
  *               WIRE_STATUS_PULL requests CONT frames instead, the last of them as a call.
- * The reply to a RNDV or SYNC that no receive matches is WIRE_STATUS_KEPT, at once: the request
+ * The reply to a RNDV or SYNC that no receive matches may be WIRE_STATUS_KEPT, at once: the request
  * keeps its place among the operations, holds no credit, and DONE brings what the reply would have
  * brought (core_done.h).
  *

@@ -80,9 +80,17 @@ static void core_unexp_drop_retained(struct core_unexp *in)
 	}
 }
 
+static void core_unexp_unhold(struct core_unexp *in)
+{
+	if (in->held && in->peer)
+		in->peer->held_cnt--;
+	in->held = false;
+}
+
 void core_unexp_forget_sender(struct core_unexp *in)
 {
 	in->reply_due = false;
+	core_unexp_unhold(in);
 	if (in->done)
 		core_done_free(in->ep, in->done);
 	in->done = NULL;
@@ -238,6 +246,7 @@ static void core_unexp_reply(struct core_unexp *in, uint32_t code)
 	if (!in->reply_due)
 		return;
 	in->reply_due = false;
+	core_unexp_unhold(in);
 	core_chan_reply(chan, in->ref, &status, sizeof(status));
 }
 
@@ -249,13 +258,21 @@ static bool core_unexp_is_awaited(const struct core_unexp *in)
 	return op == WIRE_OP_RNDV || op == WIRE_OP_SYNC;
 }
 
-/** Replies that the message is kept. Without memory for the notice the reply waits for the end. */
-static void core_unexp_reply_kept(struct core_unexp *in)
+/**
+ * Holds the reply until the end, whose room it has. Replies that the message is kept if the peer
+ * has many such calls, unless there is no memory for the notice.
+ */
+static void core_unexp_hold(struct core_unexp *in)
 {
-	struct core_done *done = core_done_new(in->ep, in->send_id);
+	struct core_done *done = NULL;
 
-	if (!done)
+	if (in->peer->held_cnt >= in->peer->chan->held_max)
+		done = core_done_new(in->ep, in->send_id);
+	if (!done) {
+		in->held = true;
+		in->peer->held_cnt++;
 		return;
+	}
 	core_unexp_reply(in, WIRE_STATUS_KEPT);
 	in->done = done;
 }
@@ -264,7 +281,7 @@ void core_unexp_confirm(struct core_unexp *in)
 {
 	if (core_unexp_is_awaited(in)) {
 		if (in->queued && in->reply_due)
-			core_unexp_reply_kept(in);
+			core_unexp_hold(in);
 	} else if (in->received == in->total) {
 		core_unexp_reply(in, 0);
 	}

@@ -32,7 +32,7 @@ void core_unexp_forget_sender(struct core_unexp *in);
 /**
  * Replies to a sender that requested confirmation (FI_DELIVERY_COMPLETE) once all bytes are here,
  * matched or kept. Replies to one that awaits the match (RNDV, SYNC) that its message is kept, if
- * it is in a matcher. Else does nothing.
+ * it is in a matcher and many of the peer are. Else does nothing.
  */
 void core_unexp_confirm(struct core_unexp *in);
 
