@@ -122,7 +122,7 @@ static void decode_params(const struct wire_cm_pkt *pkt, const struct wire_cm_pa
 		SHOW("session_parameters", &session, token);
 		SHOW("session_parameters", &session, mtu);
 		SHOW("session_parameters", &session, zero);
-		usable = session.version == 1 && session.credits;
+		usable = session.version == WIRE_ERPC_VERSION && session.credits;
 	}
 	if (!usable || params->path != WIRE_CM_PATH_UDP || params->dev_len != 24)
 		return;
