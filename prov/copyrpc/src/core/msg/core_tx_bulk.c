@@ -221,10 +221,10 @@ static int core_tx_start_shared(struct core_tx_req *req)
 						 : core_tx_start_rndv(req);
 }
 
-/** Returns the length up to which SYNC carries a message. Its id comes on top of tag and data. */
-static size_t core_tx_sync_max(const struct core_peer *peer)
+/** Returns true if SYNC can carry the message. Its id comes on top of tag and data. */
+static bool core_tx_fits_sync(const struct core_peer *peer, size_t len)
 {
-	return core_peer_eager_max(peer) - sizeof(struct wire_sync);
+	return len + sizeof(struct wire_sync) <= core_peer_eager_max(peer);
 }
 
 int core_tx_bulk_start(struct core_tx_req *req)
@@ -234,7 +234,7 @@ int core_tx_bulk_start(struct core_tx_req *req)
 	req->start_ns = 0;
 	if (req->len <= core_peer_eager_max(peer) && !(req->flags & FI_MATCH_COMPLETE))
 		return core_tx_start_deliver(req);
-	if (req->len <= core_tx_sync_max(peer))
+	if (core_tx_fits_sync(peer, req->len))
 		return core_tx_start_sync(req);
 	if (core_tx_is_selectable(peer, req))
 		return util_switches_event(&peer->ep->dom->switches) ? core_tx_start_shared(req)
