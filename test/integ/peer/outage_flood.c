@@ -376,6 +376,24 @@ static uint64_t load(const char *path, uint8_t **bytes)
 	return (uint64_t)len;
 }
 
+/** Prints the lost messages, as ranges. */
+static void print_lost(const uint8_t *sent, const uint8_t *received, uint64_t cnt)
+{
+	uint64_t begin, i = 0;
+
+	while (i < cnt) {
+		begin = i;
+		while (i < cnt && sent[i] == DONE && received[i] != DONE)
+			i++;
+		if (i > begin)
+			printf("lost: %llu to %llu; before: %d, behind: %d\n",
+			       (unsigned long long)begin, (unsigned long long)i - 1,
+			       begin ? sent[begin - 1] : OPEN, i < cnt ? sent[i] : OPEN);
+		else
+			i++;
+	}
+}
+
 static int compare(const char *sent_path, const char *received_path)
 {
 	uint64_t lost = 0, open = 0, errors_arrived = 0, cnt;
@@ -388,6 +406,7 @@ static int compare(const char *sent_path, const char *received_path)
 		lost += sent[i] == DONE && received[i] != DONE;
 		errors_arrived += sent[i] == FAILED && received[i] == DONE;
 	}
+	print_lost(sent, received, cnt);
 	printf("%llu messages: %llu completed and lost, %llu not ended, %llu failed and arrived\n",
 	       (unsigned long long)cnt, (unsigned long long)lost, (unsigned long long)open,
 	       (unsigned long long)errors_arrived);

@@ -115,6 +115,31 @@ Test(core_pending, sends_complete_without_a_counter)
 	expect_none();
 }
 
+/* Full slots of which the first entries have ended: the next entry is at the first slot again. */
+Test(core_pending, sends_before_a_wrap_wait_for_their_acknowledgement)
+{
+	struct core_chan *chan = core_peer_lookup(&a->ep, 1)->chan;
+	struct core_pending *pending = &chan->peer->pending;
+	uint64_t first = 0;
+	unsigned cnt = 0, ended;
+
+	a->ep.tx.cntr = NULL;
+	core_comp_update(&a->ep.tx);
+	do {
+		cr_assert_eq(post(&ctx[cnt], 0, false), 0);
+		first = cnt++ ? first : *chan->posted;
+	} while (pending->next != pending->slots + pending->mask + 1);
+	core_pending_on_acked(chan, first);
+	expect_good(&ctx[0]);
+	cr_assert_eq(pending->next, pending->slots);
+	core_pending_on_acked(chan, first);
+	expect_none();
+	arrive();
+	for (ended = 1; ended < cnt; ended++)
+		expect_good(&ctx[ended]);
+	expect_none();
+}
+
 /* Sends common and silent messages, acknowledges random portions: each completes once, in order. */
 static void play(struct rng *rng, unsigned silent_of_8)
 {

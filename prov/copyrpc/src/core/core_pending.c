@@ -125,7 +125,9 @@ static inline uint64_t core_pending_common_end(const struct core_pending *pendin
 {
 	uint64_t at = pending->head, tail = core_pending_tail(pending);
 
-	if (UTIL_LIKELY(!pending->odd_cnt && core_pending_is_acked(pending->next - 1, arrived)))
+	/* The last entry: not next[-1], which lies outside the slots behind a wrap. */
+	if (UTIL_LIKELY(!pending->odd_cnt &&
+			core_pending_is_acked(core_pending_at(pending, tail - 1), arrived)))
 		return tail;
 	while (at != tail && core_pending_is_acked(core_pending_at(pending, at), arrived) &&
 	       core_pending_is_common(core_pending_at(pending, at)->pos))
