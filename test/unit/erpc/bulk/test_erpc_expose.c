@@ -139,3 +139,69 @@ Test(erpc_expose, only_memory_exposed_to_the_session_is_read, .init = forged_set
 	forged_victim_close();
 	forged_check_traffic();
 }
+
+/* ---- memory that the device still reads ---- */
+
+static struct dev_mem *const regs = (struct dev_mem *)&p; /* never read */
+static unsigned reg_cnt;
+
+static int reg_mem(struct dev *dev, const void *addr, size_t len, unsigned access,
+		   struct dev_mem **mem)
+{
+	reg_cnt++;
+	*mem = regs;
+	return 0;
+}
+
+static void dereg_mem(struct dev *dev, struct dev_mem *mem)
+{
+	cr_assert_eq(mem, regs);
+	reg_cnt--;
+}
+
+static void reply_from(const struct core_exposure *exposure, const uint8_t *memory)
+{
+	struct wire_erpc_get req = { .addr = (uintptr_t)memory, .key = exposure->key, .len = 100 };
+	struct packet pkt = forged_victim_packet(ERPC_GET_SLOT, WIRE_ERPC_REQ);
+
+	memcpy(pkt.data, &req, sizeof(req));
+	pkt.h.msg_size = pkt.len = sizeof(req);
+	forged_deliver(&pkt);
+}
+
+/* The peer's next get in a slot says that it has the response, not that the device has read it. */
+Test(erpc_expose, memory_stays_registered_until_the_device_has_read_it, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	static const struct dev_ops reg_ops = { .mem_reg = reg_mem, .mem_dereg = dereg_mem };
+	struct pair_end *end = &forged_pair.end[0];
+	struct erpc_ep *ep = end->ep;
+	uint32_t inline_max = ep->dg->inline_max;
+	struct core_exposure exposure[2];
+	struct core_chan *chan;
+	uint32_t last_tx = 0;
+
+	forged_victim_open(NULL);
+	chan = &forged_victim->conn.chan;
+	ep->dev_ops = &reg_ops;
+	ep->dg->inline_max = 0; /* a device that reads packets when they leave */
+	forged_pair.net.bytes_per_s = 1e6;
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(chan->ops->expose(chan, end->memory + 1000 * i, 100, &exposure[i]), 0);
+		reply_from(&exposure[i], end->memory + 1000 * i);
+		last_tx = i ? last_tx : ep->dg->tx_posted - 1;
+	}
+	cr_assert_eq(reg_cnt, 2);
+	cr_assert(!dev_dgram_is_done(ep->dg, last_tx));
+	chan->ops->unexpose(chan, &exposure[0]);
+	erpc_expose_reap(ep, false);
+	cr_expect_eq(reg_cnt, 2);
+	chan->ops->unexpose(chan, &exposure[1]);
+	while (!dev_dgram_is_done(ep->dg, ep->dg->tx_posted - 1))
+		erpc_pair_run(&forged_pair, US);
+	erpc_expose_reap(ep, false);
+	cr_expect_eq(reg_cnt, 0);
+	ep->dg->inline_max = inline_max;
+	ep->dev_ops = NULL;
+	forged_victim_close();
+}

@@ -57,6 +57,19 @@ err_free:
 	return ret;
 }
 
+void erpc_expose_leave(struct erpc_rx *rx)
+{
+	struct erpc_exposure *l = rx->exposure;
+
+	if (l && (!l->sent || (int32_t)(rx->out.last_tx - l->last_tx) > 0))
+		l->last_tx = rx->out.last_tx;
+	if (l)
+		l->sent = true;
+	rx->exposure = NULL;
+	rx->get_src = NULL;
+	rx->exposure_mem = NULL;
+}
+
 /** Ends responses that read from memory that is no longer exposed. */
 static void erpc_expose_revoke(struct erpc_session *s, struct erpc_exposure *l)
 {
@@ -68,11 +81,7 @@ static void erpc_expose_revoke(struct erpc_session *s, struct erpc_exposure *l)
 		if (rx->exposure != l)
 			continue;
 		erpc_out_forget(&s->ep->out, &rx->out);
-		l->sent = true;
-		l->last_tx = rx->out.last_tx;
-		rx->exposure = NULL;
-		rx->get_src = NULL;
-		rx->exposure_mem = NULL;
+		erpc_expose_leave(rx);
 		rx->resp_type = WIRE_ERPC_REFUSED;
 	}
 }

@@ -22,7 +22,7 @@ struct erpc_exposure {
 	struct dev_mem *mem;
 	uint32_t id; /* in ep->exposures; low half of the key */
 	uint32_t secret;
-	uint32_t last_tx;
+	uint32_t last_tx; /* with `sent`: the last packet of responses that have ended */
 	bool sent;
 };
 
@@ -30,6 +30,12 @@ struct erpc_exposure {
 int erpc_expose(struct core_chan *chan, const void *addr, size_t len,
 		struct core_exposure *exposure);
 void erpc_unexpose(struct core_chan *chan, struct core_exposure *exposure);
+
+/**
+ * Ends the use of exposed memory by rx[slot], none of whose packets is in the burst. Records the
+ * last one that has left: the device may still read repeated ones, also after the get has ended.
+ */
+void erpc_expose_leave(struct erpc_rx *rx);
 
 /** Responds to a complete GET in rx[slot]. */
 void erpc_expose_reply(struct erpc_session *s, uint32_t slot, const uint8_t *data, uint32_t len);

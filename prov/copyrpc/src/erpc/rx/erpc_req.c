@@ -52,11 +52,8 @@ static inline void erpc_req_forget_last(struct erpc_session *s, uint32_t slot)
 		rx->resp = NULL;
 	}
 	rx->resp_type = WIRE_ERPC_PROMPT;
-	if (slot < ERPC_BATCH_SLOTS)
-		return;
-	rx->get_src = NULL;
-	rx->exposure_mem = NULL;
-	rx->exposure = NULL;
+	if (slot >= ERPC_BATCH_SLOTS)
+		erpc_expose_leave(rx);
 }
 
 /** Responds again to a request received before, if there is a response. */
