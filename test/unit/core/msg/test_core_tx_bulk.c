@@ -7,6 +7,7 @@
 
 #include "core/core_peer.h"
 #include "unit/core/msg/bulk_fixture.h"
+#include "wire/wire_op.h"
 
 TestSuite(core_tx_bulk, .init = bulk_setup, .fini = bulk_teardown);
 
@@ -202,6 +203,21 @@ Test(core_tx_bulk, a_match_complete_message_of_the_eager_length_fits_its_frames)
 		nodes_settle(bulk_nodes, 2);
 		bulk_receive(len);
 		cr_expect(bulk_has_left(), "%zu bytes", len);
+	}
+}
+
+/** SYNC carries an id beside the bytes, for which such a limit has no room. */
+Test(core_tx_bulk, below_a_limit_of_4_bytes_no_message_is_a_sync)
+{
+	for (size_t max = 0; max < sizeof(struct wire_sync); max++) {
+		unsigned gets = fake_engine_gets();
+
+		bulk_nodes[0].dom.limits.eager_max = max;
+		bulk_send(BULK_LEN, 0);
+		cr_expect_eq(fake_engine_exposed(), 1, "a limit of %zu bytes", max);
+		bulk_receive(BULK_LEN);
+		cr_expect_eq(fake_engine_gets() - gets, 1, "a limit of %zu bytes", max);
+		cr_expect(bulk_has_left());
 	}
 }
 
