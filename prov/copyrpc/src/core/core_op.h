@@ -84,11 +84,14 @@ void core_op_unqueue(struct core_op *op);
 /** Adds a started operation to the streams: it sends more when there is room. */
 void core_op_stream(struct core_op *op);
 
-/**
- * Removes an operation that waits for a response from the streams, and puts it back if its call
- * found no room.
- */
+/** Removes an operation from the streams: it waits for a response, and sends no more. */
 void core_op_unstream(struct core_op *op);
+
+/**
+ * Makes a started operation the first of the streams: one that core_op_unstream removed and whose
+ * call found no room, or one that the others may wait for. The caller schedules the peer, unless it
+ * is called by `stream`.
+ */
 void core_op_restream(struct core_op *op);
 
 /** core_peer.work.run: continues operations that wait for room. */
