@@ -2,8 +2,8 @@
 /*
  * Names of variables that no parameter has, and the job key.
  *
- * The list of names is that of the provider (util/param.c). Values are checked by the provider
- * itself, whose warnings probe_offer.c reports. The job key is never printed.
+ * The list of names is that of the provider (util/param_table.c). Values are checked by the
+ * provider itself, whose warnings probe_offer.c reports. The job key is never printed.
  */
 #include <stdlib.h>
 #include <string.h>

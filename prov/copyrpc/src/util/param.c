@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Definition, reading and checking of all FI_COPYRPC_* parameters: see param.h.
+ * Definition, reading and checking of all parameters of param_table.c: see param.h.
  *
  * Values come from libfabric (fi_param_get), with two exceptions. Numbers are read as text, because
  * libfabric's own parser reads "12x" as 12 and accepts no suffix. The job key is read from
@@ -18,275 +18,11 @@
 #include <unistd.h>
 
 #include "util/job.h"
+#include "util/param_table.h"
 
 #define UTIL_PARAM_PREFIX   "FI_COPYRPC_"
 #define UTIL_PARAM_NAME_MAX 64 /* longer names are compared up to this length */
 #define UTIL_PARAM_PART_MIN 3  /* shorter names are no parts of another */
-
-#define UTIL_KIB (1ull << 10)
-#define UTIL_MIB (1ull << 20)
-#define UTIL_TIB (1ull << 40)
-
-enum util_param_kind {
-	UTIL_PARAM_SIZE,   /* size_t: a number with an optional K, M or G */
-	UTIL_PARAM_INT,    /* int: a number */
-	UTIL_PARAM_BOOL,   /* int: 0, 1, or libfabric's words for them */
-	UTIL_PARAM_STR,    /* const char *: any text; empty: not set */
-	UTIL_PARAM_SECRET, /* const char *: any text, never logged; empty: not set */
-};
-
-struct util_param {
-	const char *name; /* upper case, without the prefix */
-	enum util_param_kind kind;
-	size_t offset; /* offset of the value in struct util_params */
-	uint64_t def;
-	uint64_t min; /* 0 is also allowed if zero_ok */
-	uint64_t max;
-	bool zero_ok;
-	const char *str_def;
-	const char *unit;
-	const char *help;
-};
-
-#define UTIL_PARAM_FIELD(field) offsetof(struct util_params, field)
-
-static const struct util_param util_param_table[] = {
-	{ .name = "JOB_KEY",
-	  .kind = UTIL_PARAM_SECRET,
-	  .offset = UTIL_PARAM_FIELD(job_key),
-	  .unit = "text",
-	  .help = "Secret that all processes of a job must share; peers with another key, or "
-		  "none, are refused" },
-	{ .name = "PATHS",
-	  .kind = UTIL_PARAM_STR,
-	  .offset = UTIL_PARAM_FIELD(paths),
-	  .str_def = "shm,nic,udp",
-	  .unit = "comma-separated list",
-	  .help = "Ways to reach a peer, best first: shm (shared memory of this host), nic (RDMA "
-		  "device), udp (sockets)" },
-	{ .name = "ENDPOINT",
-	  .kind = UTIL_PARAM_STR,
-	  .offset = UTIL_PARAM_FIELD(endpoint),
-	  .unit = "rc or ud",
-	  .help = "Reliable endpoints to offer: rc (rings) or ud (datagrams); unset: both" },
-	{ .name = "DEVICE",
-	  .kind = UTIL_PARAM_STR,
-	  .offset = UTIL_PARAM_FIELD(device),
-	  .unit = "name or name:port",
-	  .help = "RDMA device to use, a name from ibv_devices; unset: the fastest active port" },
-	{ .name = "IFACE",
-	  .kind = UTIL_PARAM_STR,
-	  .offset = UTIL_PARAM_FIELD(iface),
-	  .unit = "comma-separated list",
-	  .help = "Network interfaces whose addresses are published, best first: names, patterns "
-		  "(ib*), networks (10.1.0.0/16), RDMA devices; ! excludes one, ^ in front all; "
-		  "unset: every one, the fastest first" },
-	{ .name = "PORTS",
-	  .kind = UTIL_PARAM_STR,
-	  .offset = UTIL_PARAM_FIELD(ports),
-	  .unit = "port or first-last",
-	  .help = "Ports for UDP sockets and TCP listeners, for firewalls; unset: any" },
-	{ .name = "GID_INDEX",
-	  .kind = UTIL_PARAM_STR,
-	  .offset = UTIL_PARAM_FIELD(gid_index),
-	  .unit = "number",
-	  .help = "Index of the GID to use; unset: RoCE v2 with an IPv4 address is preferred" },
-	{ .name = "MEM",
-	  .kind = UTIL_PARAM_SIZE,
-	  .offset = UTIL_PARAM_FIELD(mem),
-	  .def = 256 * UTIL_MIB,
-	  .min = UTIL_MIB,
-	  .max = UTIL_TIB,
-	  .unit = "bytes",
-	  .help = "Maximum memory for the rings of one domain" },
-	{ .name = "RING_SIZE",
-	  .kind = UTIL_PARAM_SIZE,
-	  .offset = UTIL_PARAM_FIELD(ring_size),
-	  .def = 0,
-	  .min = 4 * UTIL_KIB,
-	  .max = 1024 * UTIL_MIB,
-	  .zero_ok = true,
-	  .unit = "bytes",
-	  .help = "Size of each ring; 0: derived from FI_COPYRPC_MEM and the number of peers" },
-	{ .name = "GRANT_MAX",
-	  .kind = UTIL_PARAM_SIZE,
-	  .offset = UTIL_PARAM_FIELD(grant_max),
-	  .def = 0,
-	  .min = 64,
-	  .max = 256 * UTIL_MIB,
-	  .zero_ok = true,
-	  .unit = "bytes",
-	  .help = "Space for responses that a peer's calls may reserve, at most a quarter of the "
-		  "ring; bounds the calls in progress; 0: 32K, at most an eighth" },
-	{ .name = "EAGER_MAX",
-	  .kind = UTIL_PARAM_SIZE,
-	  .offset = UTIL_PARAM_FIELD(eager_max),
-	  .def = 8 * UTIL_KIB,
-	  .min = 64,
-	  .max = UTIL_MIB,
-	  .unit = "bytes",
-	  .help = "Largest message that is sent eagerly, in one piece" },
-	{ .name = "SINGLE_COPY_MIN",
-	  .kind = UTIL_PARAM_SIZE,
-	  .offset = UTIL_PARAM_FIELD(single_copy_min),
-	  .def = 32 * UTIL_KIB,
-	  .min = UTIL_KIB,
-	  .max = UTIL_TIB,
-	  .zero_ok = true,
-	  .unit = "bytes",
-	  .help = "Smallest message that the kernel copies from process to process; 0: none" },
-	{ .name = "RNDV_MIN",
-	  .kind = UTIL_PARAM_SIZE,
-	  .offset = UTIL_PARAM_FIELD(rndv_min),
-	  .def = 64 * UTIL_KIB,
-	  .min = UTIL_KIB,
-	  .max = UTIL_TIB,
-	  .unit = "bytes",
-	  .help = "Smallest message that a peer behind the RDMA device reads from the sender's "
-		  "memory (rendezvous), which is registered for it" },
-	{ .name = "UNEXPECTED_MEM",
-	  .kind = UTIL_PARAM_SIZE,
-	  .offset = UTIL_PARAM_FIELD(unexpected_mem),
-	  .def = 256 * UTIL_MIB,
-	  .min = 0,
-	  .max = UTIL_TIB,
-	  .unit = "bytes",
-	  .help = "Memory per domain for messages that arrive before their receive is posted; when "
-		  "it is full, they wait in the ring and their sender waits" },
-	{ .name = "PEER_TIMEOUT",
-	  .kind = UTIL_PARAM_INT,
-	  .offset = UTIL_PARAM_FIELD(peer_timeout_ms),
-	  .def = 30000,
-	  .min = 100,
-	  .max = 3600000,
-	  .unit = "ms",
-	  .help = "Operations to a peer that does not respond for this time fail" },
-	{ .name = "NIC_RMA",
-	  .kind = UTIL_PARAM_INT,
-	  .offset = UTIL_PARAM_FIELD(nic_rma),
-	  .def = 1,
-	  .min = 0,
-	  .max = 2,
-	  .unit = "number",
-	  .help = "Remote memory access by the RDMA devices alone: 0: never; 1: to regions of "
-		  "domains with FI_MR_ALLOCATED; 2: to all regions, whose memory the application "
-		  "then keeps mapped" },
-	{ .name = "DCI_COUNT",
-	  .kind = UTIL_PARAM_INT,
-	  .offset = UTIL_PARAM_FIELD(dci_count),
-	  .def = 8,
-	  .min = 1,
-	  .max = 64,
-	  .unit = "number",
-	  .help = "Queue pairs by which a ConnectX adapter reaches the peers beyond RC_MAX; so "
-		  "many of them can be served at the same time" },
-	{ .name = "RC_MAX",
-	  .kind = UTIL_PARAM_INT,
-	  .offset = UTIL_PARAM_FIELD(rc_max),
-	  .def = 256,
-	  .min = 0,
-	  .max = 1000000,
-	  .unit = "number",
-	  .help = "Peers of a progress domain with a queue pair of their own (RC); ConnectX "
-		  "adapters reach the others by a few queue pairs that all share (DC)" },
-	{ .name = "RC_INTERVAL",
-	  .kind = UTIL_PARAM_INT,
-	  .offset = UTIL_PARAM_FIELD(rc_interval_ms),
-	  .def = 1000,
-	  .min = 1,
-	  .max = 86400000,
-	  .zero_ok = true,
-	  .unit = "milliseconds",
-	  .help = "Time after which peers with much traffic take the queue pairs of peers with "
-		  "little, where there are more peers than RC_MAX; 0: never" },
-	{ .name = "REVOKE_TIMEOUT",
-	  .kind = UTIL_PARAM_INT,
-	  .offset = UTIL_PARAM_FIELD(revoke_timeout_ms),
-	  .def = 1000,
-	  .min = 1,
-	  .max = 3600000,
-	  .unit = "ms",
-	  .help = "Time for which fi_close of a memory region waits for peers whose devices have "
-		  "accessed it; a later access of one that did not respond ends its connection" },
-	{ .name = "SINGLE_COPY",
-	  .kind = UTIL_PARAM_BOOL,
-	  .offset = UTIL_PARAM_FIELD(single_copy),
-	  .def = 1,
-	  .min = 0,
-	  .max = 1,
-	  .unit = "boolean",
-	  .help = "Let the kernel copy large messages between processes where it is permitted" },
-	{ .name = "HOLD",
-	  .kind = UTIL_PARAM_BOOL,
-	  .offset = UTIL_PARAM_FIELD(hold),
-	  .def = 1,
-	  .min = 0,
-	  .max = 1,
-	  .unit = "boolean",
-	  .help = "1: while messages are in flight, new ones wait for the next read of a "
-		  "completion queue, to leave together; 0: send at once, for programs that send "
-		  "and then compute" },
-	{ .name = "LINK_RATE",
-	  .kind = UTIL_PARAM_INT,
-	  .offset = UTIL_PARAM_FIELD(link_rate),
-	  .def = 0,
-	  .min = 1,
-	  .max = 1000000,
-	  .zero_ok = true,
-	  .unit = "Mbit/s",
-	  .help = "Maximum rate of each datagram session, paced by its round-trip times; 0: 25000 "
-		  "over RDMA devices, not paced over UDP" },
-	{ .name = "UDP_EAGER_MAX",
-	  .kind = UTIL_PARAM_SIZE,
-	  .offset = UTIL_PARAM_FIELD(udp_eager_max),
-	  .def = 32 * UTIL_KIB,
-	  .min = 64,
-	  .max = UTIL_MIB,
-	  .unit = "bytes",
-	  .help = "Largest message that is sent eagerly over UDP, where it exceeds EAGER_MAX; at "
-		  "most 65 KiB" },
-	{ .name = "UDP_PLAIN",
-	  .kind = UTIL_PARAM_BOOL,
-	  .offset = UTIL_PARAM_FIELD(udp_plain),
-	  .def = 0,
-	  .min = 0,
-	  .max = 1,
-	  .unit = "boolean",
-	  .help = "1: turn off segmentation and coalescing of UDP datagrams by the kernel (GSO, "
-		  "GRO), for network drivers that do it badly" },
-	{ .name = "STATS",
-	  .kind = UTIL_PARAM_STR,
-	  .offset = UTIL_PARAM_FIELD(stats),
-	  .unit = "text",
-	  .help = "Report at the end: stderr, or a file, as JSON if its name ends in .json; %r in "
-		  "the name stands for the rank, %h for the host, %p for the process id" },
-	{ .name = "WATCH",
-	  .kind = UTIL_PARAM_INT,
-	  .offset = UTIL_PARAM_FIELD(watch_s),
-	  .def = 10,
-	  .min = 1,
-	  .max = 86400,
-	  .zero_ok = true,
-	  .unit = "seconds",
-	  .help = "Log an operation that waits for a peer longer than this, at most once a "
-		  "minute; 0: never" },
-	{ .name = "FAULT",
-	  .kind = UTIL_PARAM_STR,
-	  .offset = UTIL_PARAM_FIELD(fault),
-	  .unit = "list",
-	  .help = "For tests: faults injected into received datagrams, for example "
-		  "drop=0.01,dup=0.01,reorder=0.05,delay=2ms,corrupt=0.001,seed=7" },
-	{ .name = "LAYERING",
-	  .kind = UTIL_PARAM_BOOL,
-	  .offset = UTIL_PARAM_FIELD(layering),
-	  .def = 0,
-	  .min = 0,
-	  .max = 1,
-	  .unit = "boolean",
-	  .help = "Let libfabric stack its utility providers (ofi_rxm) over this one" },
-};
-
-#define UTIL_PARAM_CNT (sizeof(util_param_table) / sizeof(util_param_table[0]))
 
 struct util_params util_params;
 
@@ -318,7 +54,7 @@ static void util_param_define_number(struct fi_provider *prov, const struct util
 
 void util_param_define(struct fi_provider *prov)
 {
-	for (size_t i = 0; i < UTIL_PARAM_CNT; i++) {
+	for (size_t i = 0; i < util_param_cnt; i++) {
 		const struct util_param *p = &util_param_table[i];
 
 		if (p->kind == UTIL_PARAM_SIZE || p->kind == UTIL_PARAM_INT)
@@ -499,7 +235,7 @@ static const struct util_param *util_param_nearest(const char *name, size_t len)
 	if (len > UTIL_PARAM_NAME_MAX)
 		len = UTIL_PARAM_NAME_MAX;
 	best_distance = len / 3 + 1;
-	for (size_t i = 0; i < UTIL_PARAM_CNT; i++) {
+	for (size_t i = 0; i < util_param_cnt; i++) {
 		size_t d = util_param_unlikeness(name, len, util_param_table[i].name);
 
 		if (d < best_distance) {
@@ -512,7 +248,7 @@ static const struct util_param *util_param_nearest(const char *name, size_t len)
 
 static const struct util_param *util_param_find(const char *name, size_t len)
 {
-	for (size_t i = 0; i < UTIL_PARAM_CNT; i++) {
+	for (size_t i = 0; i < util_param_cnt; i++) {
 		const struct util_param *p = &util_param_table[i];
 
 		if (strlen(p->name) == len && !memcmp(p->name, name, len))
@@ -566,7 +302,7 @@ void util_param_load(struct fi_provider *prov)
 {
 	size_t prefix_len = strlen(UTIL_PARAM_PREFIX);
 
-	for (size_t i = 0; i < UTIL_PARAM_CNT; i++)
+	for (size_t i = 0; i < util_param_cnt; i++)
 		util_param_load_one(prov, &util_param_table[i]);
 	for (char **env = environ; env && *env; env++) {
 		if (!strncmp(*env, UTIL_PARAM_PREFIX, prefix_len))

@@ -2,10 +2,10 @@
 /*
  * Definitions, defaults and bounds of the FI_COPYRPC_* parameters.
  *
- * One table (util_param_table in util/param.c) lists every parameter with its type, default, bounds
- * and help text. util_param_define publishes the table (`fi_info -e`); util_param_load reads the
- * values once when the provider is loaded. A value out of bounds is replaced by the nearest bound,
- * an unreadable one by the default. Both log a warning that names the parameter. An unknown
+ * One table (util/param_table.c) lists every parameter with its type, default, bounds and help
+ * text. util_param_define publishes the table (`fi_info -e`); util_param_load reads the values once
+ * when the provider is loaded. A value out of bounds is replaced by the nearest bound, an
+ * unreadable one by the default. Both log a warning that names the parameter. An unknown
  * FI_COPYRPC_* variable logs a warning, with a known name if one is near. Of a job's processes on a
  * host the first one logs these warnings. The value of the job key is never logged.
  */
