@@ -140,7 +140,7 @@ static int info_fab_recv(struct info_fab *fab, size_t len, uint64_t end_ns)
 
 int info_fab_ping(struct info_fab *fab, bool first, size_t len, unsigned rounds, uint64_t *ns)
 {
-	uint64_t begin_ns = util_clock_ns();
+	uint64_t begin_ns = util_clock_ns(), now_ns;
 	uint64_t end_ns = begin_ns + INFO_FAB_SECONDS * UTIL_NS_PER_S;
 	int ret = 0;
 
@@ -149,8 +149,10 @@ int info_fab_ping(struct info_fab *fab, bool first, size_t len, unsigned rounds,
 		if (!ret)
 			ret = first ? info_fab_recv(fab, len, end_ns)
 				    : info_fab_send(fab, len, end_ns);
+		now_ns = util_clock_ns();
+		ns[i] = (now_ns - begin_ns) / 2;
+		begin_ns = now_ns;
 	}
-	*ns = (util_clock_ns() - begin_ns) / (2 * rounds);
 	return ret;
 }
 

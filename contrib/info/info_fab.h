@@ -43,8 +43,8 @@ int info_fab_open(struct info_fab *fab, const char *domain, const char *node);
 int info_fab_connect(struct info_fab *fab, const void *name);
 
 /**
- * Exchanges `rounds` messages of `len` bytes and as many back. Returns 0 or an error; *ns is half a
- * round trip.
+ * Exchanges `rounds` messages of `len` bytes and as many back. Returns 0 or an error; ns[] is half
+ * of each round trip.
  */
 int info_fab_ping(struct info_fab *fab, bool first, size_t len, unsigned rounds, uint64_t *ns);
 

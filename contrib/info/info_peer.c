@@ -19,12 +19,14 @@
 #include "info/info_child.h"
 #include "info/info_fab.h"
 #include "info/info_log.h"
+#include "info/info_pace.h"
 
-#define TOPIC       "probe"
-#define ROUNDS      200u
-#define ROUNDS_LONG 10u
-#define TIMEOUT     "10000" /* FI_COPYRPC_PEER_TIMEOUT in ms, unless the user sets one */
-#define TCP_SECONDS 30      /* for a connection and for each line */
+#define TOPIC   "probe"
+#define TIMEOUT "10000" /* FI_COPYRPC_PEER_TIMEOUT in ms, unless the user sets one */
+/* Several times what a healthy path of one site takes. */
+#define NIC_BOUND_NS 100000u
+#define UDP_BOUND_NS 1000000u
+#define TCP_SECONDS  30 /* for a connection and for each line */
 
 /* ---- both ends ---- */
 
@@ -87,11 +89,7 @@ static void peer_ping(struct info_fab *fab, const uint8_t *name, bool first,
 	result->stage = INFO_PEER_PING;
 	result->error = info_fab_connect(fab, name);
 	if (!result->error)
-		result->error =
-			info_fab_ping(fab, first, INFO_FAB_SHORT, ROUNDS, &result->short_ns);
-	if (!result->error)
-		result->error =
-			info_fab_ping(fab, first, INFO_FAB_LONG, ROUNDS_LONG, &result->long_ns);
+		result->error = info_pace_measure(fab, first, &result->pace);
 	snprintf(result->step, sizeof(result->step), "%s", fab->step);
 	if (!result->error)
 		result->stage = INFO_PEER_DONE;
@@ -246,10 +244,15 @@ static void peer_judge_ping(struct info_report *report, const char *host, const 
 static void peer_judge_done(struct info_report *report, const char *path,
 			    const struct info_peer_result *result)
 {
-	info_add(report, INFO_GOOD, TOPIC, !strcmp(path, "nic") ? "probe-nic-works" : "probe-udp",
-		 "path %s: %s here, %s there: %.1f us one way for 8 bytes, %.0f MB/s with 1 MiB",
-		 path, result->here, result->there, (double)result->short_ns / 1000,
-		 (double)INFO_FAB_LONG * 1000 / (double)(result->long_ns ? result->long_ns : 1));
+	static const struct info_pace_path nic = { TOPIC, "probe-nic-works", "probe-slow",
+						   NIC_BOUND_NS, true };
+	static const struct info_pace_path udp = { TOPIC, "probe-udp", "probe-slow", UDP_BOUND_NS,
+						   true };
+	char what[192];
+
+	snprintf(what, sizeof(what), "path %s: %s here, %s there", path, result->here,
+		 result->there);
+	info_pace_judge(report, !strcmp(path, "nic") ? &nic : &udp, what, &result->pace);
 }
 
 static void peer_judge_mtu(struct info_report *report, const char *host,

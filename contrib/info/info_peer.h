@@ -9,8 +9,7 @@
 #ifndef INFO_INFO_PEER_H
 #define INFO_INFO_PEER_H
 
-#include <stdint.h>
-
+#include "info/info_pace.h"
 #include "info/info_talk.h"
 
 #define INFO_PEER_PORT "47474"
@@ -37,7 +36,7 @@ struct info_peer_result {
 	char version[32];         /* copyrpc of the other host */
 	char here[64], there[64]; /* addresses of the endpoints */
 	unsigned mtu, mtu_there;  /* of the RDMA ports; 0: none */
-	uint64_t short_ns, long_ns;
+	struct info_pace pace;
 };
 
 /** Serves probes until the process is interrupted. Returns an exit status after an error. */

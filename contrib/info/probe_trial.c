@@ -4,7 +4,7 @@
  * over the RDMA device if there is one.
  *
  * The settings are those of a program that is started in this shell. The times are a first
- * impression on a machine that may be busy.
+ * impression; where the machine is busy, the finding says so.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +19,12 @@
 #include "info/info_child.h"
 #include "info/info_fab.h"
 #include "info/info_log.h"
+#include "info/info_pace.h"
 #include "info/info_probes.h"
 
-#define TOPIC       "trial"
-#define ROUNDS      200u
-#define ROUNDS_LONG 10u
-#define TIMEOUT     "15000" /* FI_COPYRPC_PEER_TIMEOUT in ms, unless the user sets one */
+#define TOPIC    "trial"
+#define BOUND_NS 100000u /* several times what UDP takes between two processes of a host */
+#define TIMEOUT  "15000" /* FI_COPYRPC_PEER_TIMEOUT in ms, unless the user sets one */
 
 struct trial {
 	const char *domain;
@@ -36,7 +36,7 @@ struct trial {
 struct trial_result {
 	int error;
 	char step[32];
-	uint64_t short_ns, long_ns; /* half round trips */
+	struct info_pace pace;
 };
 
 /* Exchanges the names of the endpoints. Returns 0 or an error. */
@@ -60,10 +60,7 @@ static struct trial_result trial_end(const struct trial *trial, int sock, bool f
 	if (!result.error)
 		result.error = trial_exchange(&fab, sock);
 	if (!result.error)
-		result.error = info_fab_ping(&fab, first, INFO_FAB_SHORT, ROUNDS, &result.short_ns);
-	if (!result.error)
-		result.error =
-			info_fab_ping(&fab, first, INFO_FAB_LONG, ROUNDS_LONG, &result.long_ns);
+		result.error = info_pace_measure(&fab, first, &result.pace);
 	snprintf(result.step, sizeof(result.step), "%s", fab.step);
 	close(sock); /* the other end does not wait for this one any longer */
 	info_fab_close(&fab);
@@ -98,6 +95,9 @@ static int trial_child(void *arg, int out)
 static void trial_judge(struct info *info, const struct trial *trial,
 			const struct trial_result *result)
 {
+	static const struct info_pace_path path = { TOPIC, "trial", "trial-slow", BOUND_NS, false };
+	char what[96];
+
 	if (result->error) {
 		info_add(&info->report, INFO_BROKEN, TOPIC, "trial-failed",
 			 "two processes of this host cannot exchange messages over %s: %s: %s",
@@ -106,11 +106,8 @@ static void trial_judge(struct info *info, const struct trial *trial,
 					 "fi_pingpong -p copyrpc -e rdm");
 		return;
 	}
-	info_add(&info->report, INFO_GOOD, TOPIC, "trial",
-		 "two processes exchanged messages over %s: %.2f us one way for 8 bytes, %.0f "
-		 "MB/s with 1 MiB",
-		 trial->what, (double)result->short_ns / 1000,
-		 (double)INFO_FAB_LONG * 1000 / (double)(result->long_ns ? result->long_ns : 1));
+	snprintf(what, sizeof(what), "two processes exchanged messages over %s", trial->what);
+	info_pace_judge(&info->report, &path, what, &result->pace);
 }
 
 static void trial_run(struct info *info, struct trial *trial)

@@ -29,6 +29,31 @@ altered()
 		\"fi_prov_ini\"), *it = ini(); $2 return it;" copyrpc
 }
 
+# slow_sends DIRECTORY: a library that makes each sending of datagrams take 4 ms.
+slow_sends()
+{
+	library "$1/libslow.so" '#define _GNU_SOURCE
+		#include <sys/socket.h>
+		#include <sys/syscall.h>
+		#include <unistd.h>
+		ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+		{
+			usleep(4000);
+			return syscall(SYS_sendmsg, fd, msg, flags);
+		}
+		ssize_t sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,
+			       socklen_t to_len)
+		{
+			usleep(4000);
+			return syscall(SYS_sendto, fd, buf, len, flags, to, to_len);
+		}
+		int sendmmsg(int fd, struct mmsghdr *msgs, unsigned cnt, int flags)
+		{
+			usleep(4000);
+			return syscall(SYS_sendmmsg, fd, msgs, cnt, flags);
+		}'
+}
+
 # no_compiler: skips the case.
 no_compiler()
 {
