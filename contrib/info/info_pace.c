@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "info/info.h"
 #include "info/info_fab.h"
@@ -34,6 +35,8 @@ int info_pace_measure(struct info_fab *fab, bool first, struct info_pace *pace)
 	if (ret)
 		return ret;
 	pace->shared = pace_shared() - shared;
+	if (getloadavg(&pace->load, 1) < 1)
+		pace->load = 0;
 	qsort(ns, INFO_PACE_ROUNDS, sizeof(ns[0]), pace_order);
 	pace->short_ns = ns[INFO_PACE_ROUNDS / 2];
 	pace->best_ns = ns[0];
@@ -53,22 +56,23 @@ static void pace_print(char *text, size_t len, const char *what, const struct in
 		 (double)INFO_FAB_LONG * 1000 / (double)(pace->long_ns ? pace->long_ns : 1));
 }
 
-/* One of the two ends lost its processor in every fourth round, or more often. */
+/*
+ * This end lost its processor in every fourth round, or more often; or the other end may have, as
+ * more threads are ready than there are processors.
+ */
 static bool pace_is_shared(const struct info_pace *pace)
 {
-	return pace->shared >= INFO_PACE_ROUNDS / 4;
+	return pace->shared >= INFO_PACE_ROUNDS / 4 ||
+	       pace->load > (double)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 static void pace_add_shared(struct info_report *report, const struct info_pace_path *path,
-			    const char *text, uint64_t shared)
+			    const char *text, const struct info_pace *pace)
 {
-	double load = 0;
-
-	getloadavg(&load, 1);
 	info_add(report, INFO_SLOW, path->topic, path->slow,
 		 "%s, because processes wait for a processor: others had this one %" PRIu64
 		 " times meanwhile, and the load is %.1f",
-		 text, shared, load);
+		 text, pace->shared, pace->load);
 	info_mend(report, "top: leave a processor to each rank, then repeat this");
 }
 
@@ -91,7 +95,7 @@ void info_pace_judge(struct info_report *report, const struct info_pace_path *pa
 	if (pace->short_ns <= path->bound_ns)
 		info_add(report, INFO_GOOD, path->topic, path->good, "%s", text);
 	else if (pace_is_shared(pace))
-		pace_add_shared(report, path, text, pace->shared);
+		pace_add_shared(report, path, text, pace);
 	else
 		pace_add_slow(report, path, text);
 }

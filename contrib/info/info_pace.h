@@ -23,6 +23,7 @@ struct info_pace {
 	uint64_t short_ns, long_ns; /* of INFO_FAB_SHORT and INFO_FAB_LONG bytes */
 	uint64_t best_ns;           /* the fastest short one */
 	uint64_t shared;            /* times that others had this processor during the short ones */
+	double load;                /* load average of this host then; 0: not known */
 };
 
 /** A path, and from when on a short message over it is slow. */
