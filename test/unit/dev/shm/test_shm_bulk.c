@@ -14,6 +14,8 @@
 
 #include "dev/shm/shm.h"
 #include "dev/shm/shm_desc.h"
+#include "dev/shm/shm_link.h"
+#include "util/clock.h"
 #include "util/param.h"
 
 #include "shm_pair.h"
@@ -264,7 +266,8 @@ Test(shm_bulk, without_the_capability_no_byte_is_moved)
 	peer_kill(&p);
 }
 
-Test(shm_bulk, losing_permission_removes_the_capability)
+/** Forbids access after a first get; `proven_ns` is the time of the proof that the link holds. */
+static void lose_permission(uint64_t proven_ns)
 {
 	uint8_t dst[64];
 	struct iovec iov = { dst, sizeof(dst) };
@@ -276,7 +279,18 @@ Test(shm_bulk, losing_permission_removes_the_capability)
 	cr_assert_eq(get(&p, &g), 0);
 	pair_forbid(SYS_process_vm_readv, EPERM);
 	pair_forbid(SYS_process_vm_writev, EPERM);
+	((struct shm_link *)p.transport.link)->proven_ns = proven_ns;
 	cr_expect_eq(get(&p, &g), -FI_EPERM);
 	cr_expect_eq(p.transport.link->caps & (DEV_CAP_GET | DEV_CAP_PUT), 0);
 	peer_kill(&p);
+}
+
+Test(shm_bulk, losing_permission_removes_the_capability)
+{
+	lose_permission(util_clock_ns());
+}
+
+Test(shm_bulk, losing_permission_is_no_death_when_the_proof_is_old)
+{
+	lose_permission(0);
 }

@@ -49,16 +49,33 @@ bool shm_probe_check(const struct shm_probe *probe)
 	return shm_probe(probe) == SHM_PROBE_SAME;
 }
 
-static bool shm_bulk_prove(struct shm_link *link)
+static int shm_bulk_fault(struct shm_link *link, int err)
+{
+	if (err == ESRCH)
+		return -FI_ECONNRESET;
+	UTIL_WARN(EP_DATA, "memory of peer %d is out of reach: %s\n", (int)link->peer.pid,
+		  strerror(err));
+	if (err == EPERM)
+		link->base.caps &= ~(uint32_t)(DEV_CAP_GET | DEV_CAP_PUT);
+	return err == EPERM ? -FI_EPERM : err == EFAULT ? -FI_EFAULT : -FI_ENOMEM;
+}
+
+/*
+ * Repeats the proof if it is old. Returns 0, -FI_ECONNRESET if the peer is gone, or -FI_EPERM if
+ * its memory may no longer be read.
+ */
+static int shm_bulk_prove(struct shm_link *link)
 {
 	uint64_t now = util_clock_ns();
+	enum shm_probe_result result;
 
 	if (link->proven_ns && now - link->proven_ns < SHM_PROOF_NS)
-		return true;
-	if (!shm_probe_check(&link->peer))
-		return false;
+		return 0;
+	result = shm_probe(&link->peer);
+	if (result != SHM_PROBE_SAME)
+		return shm_bulk_fault(link, result == SHM_PROBE_GONE ? ESRCH : EPERM);
 	link->proven_ns = now;
-	return true;
+	return 0;
 }
 
 /*
@@ -89,17 +106,6 @@ static void shm_chunk_fill(struct shm_chunk *chunk, const struct dev_get *get, s
 	chunk->remote.iov_len = sum;
 }
 
-static int shm_bulk_fault(struct shm_link *link, int err)
-{
-	if (err == ESRCH)
-		return -FI_ECONNRESET;
-	UTIL_WARN(EP_DATA, "memory of peer %d is out of reach: %s\n", (int)link->peer.pid,
-		  strerror(err));
-	if (err == EPERM)
-		link->base.caps &= ~(uint32_t)(DEV_CAP_GET | DEV_CAP_PUT);
-	return err == EPERM ? -FI_EPERM : err == EFAULT ? -FI_EFAULT : -FI_ENOMEM;
-}
-
 typedef ssize_t (*shm_vm_fn)(pid_t pid, const struct iovec *local, unsigned long local_cnt,
 			     const struct iovec *remote, unsigned long remote_cnt,
 			     unsigned long flags);
@@ -110,12 +116,14 @@ static ssize_t shm_bulk_step(struct shm_link *link, const struct dev_get *get, s
 {
 	struct shm_chunk chunk;
 	ssize_t moved;
+	int rc;
 
 	shm_chunk_fill(&chunk, get, done);
 	if (!chunk.remote.iov_len)
 		return -FI_EINVAL;
-	if (!shm_bulk_prove(link))
-		return -FI_ECONNRESET;
+	rc = shm_bulk_prove(link);
+	if (rc)
+		return rc;
 	moved = move(link->peer.pid, chunk.local, chunk.iov_cnt, &chunk.remote, 1, 0);
 	return moved > 0 ? moved : shm_bulk_fault(link, moved ? errno : EFAULT);
 }
@@ -145,7 +153,7 @@ void shm_bulk_get_part(struct shm_link *link, struct dev_get *get, uint64_t from
 
 bool shm_bulk_get_vec(struct shm_link *link, const struct shm_vec *vec)
 {
-	return (link->base.caps & DEV_CAP_GET) && shm_bulk_prove(link) &&
+	return (link->base.caps & DEV_CAP_GET) && !shm_bulk_prove(link) &&
 	       process_vm_readv(link->peer.pid, vec->local, vec->cnt, vec->remote, vec->cnt, 0) ==
 		       (ssize_t)vec->len;
 }
@@ -153,7 +161,7 @@ bool shm_bulk_get_vec(struct shm_link *link, const struct shm_vec *vec)
 bool shm_bulk_put_vec(struct shm_link *link, const struct iovec *local, size_t cnt,
 		      const struct iovec *remote, size_t remote_cnt, size_t len)
 {
-	return (link->base.caps & DEV_CAP_PUT) && shm_bulk_prove(link) &&
+	return (link->base.caps & DEV_CAP_PUT) && !shm_bulk_prove(link) &&
 	       process_vm_writev(link->peer.pid, local, cnt, remote, remote_cnt, 0) == (ssize_t)len;
 }
 
