@@ -21,6 +21,7 @@
 
 #include <assert.h>
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -30,6 +31,9 @@
 #define SHM_OFFER_DSTS   (SHM_ROUND_PARTS - 1) /* part 0 is the receiver's */
 #define SHM_OFFER_CLOSED UINT32_MAX            /* in claim: there is no part */
 #define SHM_OFFER_FAILED (1u << 31)            /* in done: a part was not written */
+
+struct shm_link;
+struct shm_share;
 
 /** Range of an exposure of the sender. */
 struct shm_source {
@@ -62,5 +66,31 @@ static inline uint64_t shm_offer_word(uint32_t gen, uint32_t value)
 {
 	return (uint64_t)gen << 32 | value;
 }
+
+/* The receiver's half: */
+
+/** Opens a generation for the round of link->share, with part 0 claimed by the receiver. */
+void shm_offer_open(struct shm_link *link);
+
+/** Returns the parts that the sender has claimed, as far as the receiver knows. */
+uint32_t shm_offer_theirs(const struct shm_share *s);
+
+/** Returns `done` of generation `gen`, or 0 while the sender has reported nothing of it. */
+uint32_t shm_offer_done(const struct shm_link *link, uint32_t gen);
+
+/**
+ * Claims the next part for the receiver. Returns its index, or the number of parts if there is none
+ * now. Sets shm_share.broken if the sender wrote an impossible value.
+ */
+uint32_t shm_offer_claim(struct shm_link *link);
+
+/**
+ * Closes the round to claims and to calls that have not begun. What the sender has claimed is known
+ * afterwards. Sets shm_share.broken if the sender wrote an impossible value.
+ */
+void shm_offer_revoke(struct shm_link *link);
+
+/** Returns true if the sender has reported all parts that it claimed of a revoked round. */
+bool shm_offer_is_settled(struct shm_link *link);
 
 #endif
