@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "cm/base/cm_fd.h"
-#include "cm/conn/cm_accept.h"
 #include "cm/conn/cm_conn.h"
+#include "cm/conn/cm_incoming.h"
 #include "cm/conn/cm_req.h"
 #include "cm/conn/cm_udp.h"
 #include "cm/conn/cm_unused.h"
@@ -62,8 +62,8 @@ static void cm_ep_init(struct cm_ep *cep)
 		cm_src_init(&cep->socks[i].src, cm_udp_on_ready);
 		cep->socks[i].cep = cep;
 	}
-	cm_src_init(&cep->listen, cm_accept_on_ready);
-	cm_timer_init(&cep->listen_timer, cm_accept_on_pause_over);
+	cm_src_init(&cep->listen, cm_incoming_on_listen);
+	cm_timer_init(&cep->listen_timer, cm_incoming_on_pause_over);
 	cm_timer_init(&cep->tick_timer, cm_ep_on_tick);
 	cm_cookie_init(&cep->jar);
 	cm_mac_random_name(cep->name, sizeof(cep->name));
@@ -282,7 +282,7 @@ void cm_ep_close(struct cm_ep *cep)
 		cm_connreq_end(cep->connreq);
 	cm_ep_drop_reqs(cep);
 	cm_ep_orphan_conns(cep);
-	cm_accept_drop_incoming(cep);
+	cm_incoming_drop_all(cep);
 	cm_node_disarm(node, &cep->listen_timer);
 	cm_node_disarm(node, &cep->tick_timer);
 	for (uint32_t i = 0; i < cep->sock_cnt; i++)

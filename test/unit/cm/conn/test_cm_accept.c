@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Passive side of the handshake: incoming streams, HELLOs, crossings (cm/conn/cm_accept.c). */
+/* Passive side of the handshake: HELLOs, crossings (cm/conn/cm_accept.c). */
 #include "cm/conn/cm_accept.h"
 
 #include <criterion/criterion.h>
-#include <poll.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rdma/fi_errno.h>
@@ -15,7 +11,6 @@
 #include "cm/ep/cm_ep.h"
 #include "support/rng.h"
 #include "unit/cm/cm_fixture.h"
-#include "util/clock.h"
 
 static struct cm_node *node;
 static struct cm_end a;
@@ -157,177 +152,6 @@ Test(cm_accept, a_second_hello_of_a_live_peer_is_refused_as_crossed)
 	cr_assert(cm_end_live(&a) == 1 && a.prepared == 1);
 	close(first);
 	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
-	tear_down();
-}
-
-static void expect_connect(void)
-{
-	struct cm_end b;
-
-	cm_end_open(&b, node, "127.0.0.1", 0);
-	cr_assert(!cm_end_connect(&b, &a));
-	cr_assert(cm_end_wait(&b, &b.requested, 1, CM_TEST_WAIT_MS));
-	cm_end_close(&b);
-}
-
-static unsigned callers(void)
-{
-	unsigned cnt;
-
-	cm_node_lock(node);
-	cnt = a.cep->incoming_cnt;
-	cm_node_unlock(node);
-	return cnt;
-}
-
-/*
- * Returns whether a correct peer connected behind silent streams while some of them were still
- * open.
- */
-static bool flood(int *fds, int cnt, const struct wire_cm_pkt *ack)
-{
-	unsigned waiting;
-
-	for (int i = 0; i < cnt; i++) {
-		fds[i] = cm_fd_socket();
-		cr_assert(!cm_fd_connect(fds[i], ack->ack.name));
-	}
-	expect_connect();
-	waiting = callers();
-	cr_assert(waiting <= CM_ACCEPT_INCOMING_MAX);
-	return waiting;
-}
-
-/* Opens streams that send bytes which are no packet. */
-static void talk_garbage(int cnt, const struct wire_cm_pkt *ack)
-{
-	uint64_t end = util_clock_ns() + CM_TEST_WAIT_MS * UTIL_NS_PER_MS;
-
-	for (int i = 0; i < cnt; i++) {
-		int fd = cm_fd_socket();
-
-		cr_assert(!cm_fd_connect(fd, ack->ack.name));
-		cm_fd_send(fd, (const uint8_t *)"garbage", 7, NULL, 0);
-		while (cm_end_stats(&a).rx_malformed == (uint64_t)i && util_clock_ns() < end)
-			cm_test_sleep_ms(1);
-		cr_assert_eq(cm_end_stats(&a).rx_malformed, (uint64_t)i + 1);
-		close(fd);
-	}
-}
-
-Test(cm_accept, a_flood_of_silent_streams_is_bounded_and_does_not_block_correct_peers)
-{
-	enum { FLOOD = 300 };
-	struct wire_cm_pkt ack;
-	int fds[FLOOD];
-	bool is_unblocked = false;
-
-	set_up_timeout(0);
-	cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
-	/* Inconclusive on a machine that stalls for longer than the streams may wait. */
-	for (int i = 0; i < 10 && !is_unblocked; i++) {
-		is_unblocked = flood(fds, FLOOD, &ack);
-		cr_assert(cm_end_stats(&a).incoming_evicted >= FLOOD - CM_ACCEPT_INCOMING_MAX);
-		/* No stream is closed by its sender: the endpoint closes them. */
-		for (int ms = 0; ms < CM_TEST_WAIT_MS && callers(); ms++)
-			cm_test_sleep_ms(1);
-		cr_assert_eq(callers(), 0);
-		for (int k = 0; k < FLOOD; k++)
-			close(fds[k]);
-	}
-	cr_assert(is_unblocked);
-	/* Streams with garbage are bounded in the same way. */
-	talk_garbage(10, &ack);
-	expect_connect();
-	tear_down();
-}
-
-/* The first pauses last 50, 100 and 200 ms, so the fourth cannot begin before their sum. */
-static void expect_longer_pauses(uint64_t start)
-{
-	while (cm_end_stats(&a).accept_pauses < 4) {
-		cr_assert(util_clock_ns() - start < CM_TEST_WAIT_MS * UTIL_NS_PER_MS);
-		cm_test_sleep_ms(1);
-	}
-	cr_assert_geq(util_clock_ns() - start, 7 * CM_PAUSE_MS * UTIL_NS_PER_MS);
-}
-
-Test(cm_accept, without_descriptors_accepting_pauses_without_spinning)
-{
-	struct wire_cm_pkt ack, hello, pkt;
-	uint64_t start, passes, pauses;
-
-	set_up_timeout(0);
-	/* No earlier stream: one that the thread closes late would leave a descriptor. */
-	cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
-	s.stream = cm_fd_socket();
-	cm_test_limit_fds(0);
-	passes = cm_test_passes(node);
-	start = util_clock_ns();
-	cr_assert(!cm_fd_connect(s.stream, ack.ack.name));
-	cm_raw_peer_make_hello(&s, &ack, &hello);
-	cm_raw_peer_send_stream(&s, &to, &hello, NULL, 0);
-	expect_longer_pauses(start);
-	/* The thread wakes only at the beginning and at the end of a pause. */
-	passes = cm_test_passes(node) - passes;
-	pauses = cm_end_stats(&a).accept_pauses;
-	cr_assert(passes <= 4 * pauses + 8, "%lu passes, %lu pauses", passes, pauses);
-	cm_test_limit_fds(-1);
-	cr_assert(cm_raw_peer_recv_stream(&s, &pkt, CM_TEST_WAIT_MS) == 1 &&
-		  pkt.type == WIRE_CM_WELCOME);
-	tear_down();
-}
-
-/* The other user does not check the endpoint's user; the endpoint must check. */
-Test(cm_accept, another_user_with_a_valid_cookie_is_refused)
-{
-	int status;
-	pid_t pid;
-
-	if (geteuid())
-		cr_skip_test("needs root");
-	set_up_timeout(0);
-	pid = fork();
-	if (!pid) {
-		struct wire_cm_pkt ack, hello, nak;
-
-		if (setgid(65534) || setuid(65534))
-			_exit(1);
-		if (!cm_raw_peer_get_ack(&s, &to, &ack))
-			_exit(2);
-		/* Readers of /proc can find the name, so a silent stream is refused as well. */
-		if (!cm_raw_peer_connect(&s, &ack) ||
-		    cm_raw_peer_recv_stream(&s, &nak, CM_TEST_WAIT_MS) != 0)
-			_exit(3);
-		for (int i = 0; i < 100; i++) {
-			if (!cm_raw_peer_connect(&s, &ack))
-				_exit(4);
-			cm_raw_peer_make_hello(&s, &ack, &hello);
-			hello.src_inc = s.inc;
-			hello.nonce = s.nonce;
-			{
-				uint8_t buf[WIRE_CM_MAX];
-				size_t len = wire_cm_encode(&hello, buf);
-
-				cm_mac_seal(&s.key, &s.addr, &to, buf, len);
-				/* The send fails if the stream was refused first. */
-				if (cm_fd_send(s.stream, buf, len, NULL, 0))
-					continue;
-			}
-			if (cm_raw_peer_recv_stream(&s, &nak, CM_TEST_WAIT_MS) != 1)
-				continue;
-			_exit(nak.type == WIRE_CM_NAK && nak.nak.err == FI_EACCES &&
-					      strstr(nak.nak.text, "this process to user 65534")
-				      ? 0
-				      : 5);
-		}
-		_exit(6);
-	}
-	cr_assert(waitpid(pid, &status, 0) == pid);
-	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
-	cr_assert(cm_end_stats(&a).incoming_foreign >= 2);
-	cr_assert(!a.prepared);
-	expect_connect();
 	tear_down();
 }
 

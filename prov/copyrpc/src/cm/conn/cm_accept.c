@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Accepted streams and HELLOs at the passive side: see cm_accept.h. */
+/* HELLOs at the passive side: see cm_accept.h. */
 #include "cm/conn/cm_accept.h"
 
 #include <rdma/fi_errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,18 +18,7 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-#define CM_ACCEPT_BURST 64
-
 #define CM_ACCEPT_NO_FDS "out of file descriptors: raise `ulimit -n`"
-
-/** Accepted stream without a HELLO yet. */
-struct cm_incoming {
-	struct cm_src src;
-	struct cm_ep *cep;
-	struct util_list link; /* cep->incoming */
-	struct cm_timer timer;
-	struct cm_zombie zombie;
-};
 
 /** Valid HELLO, and the stream it arrived on. */
 struct cm_hello {
@@ -337,8 +324,7 @@ void cm_accept_on_hello(struct cm_ep *cep, const struct cm_route *via,
 		cm_hello_process(cep, &hello);
 }
 
-/* Handles the first message on a stream, and takes over fd. */
-static void cm_accept_on_first(struct cm_ep *cep, int fd, struct cm_fd_msg *msg)
+void cm_accept_on_first(struct cm_ep *cep, int fd, struct cm_fd_msg *msg)
 {
 	struct cm_hello hello = { .fd = fd, .msg = msg };
 
@@ -349,144 +335,16 @@ static void cm_accept_on_first(struct cm_ep *cep, int fd, struct cm_fd_msg *msg)
 	cm_fd_drop(msg);
 }
 
-static int cm_incoming_leave(struct cm_incoming *stream)
+void cm_accept_refuse_first(struct cm_ep *cep, int fd, struct cm_fd_msg *msg, int err,
+			    const char *text)
 {
-	struct cm_ep *cep = stream->cep;
-	int fd = cm_src_release(cep->node, &stream->src);
+	struct cm_hello hello = { .fd = fd, .msg = msg };
 
-	util_list_remove(&stream->link);
-	cep->incoming_cnt--;
-	cm_node_disarm(cep->node, &stream->timer);
-	cm_node_defer_free(cep->node, &stream->zombie, stream);
-	return fd;
-}
-
-static void cm_incoming_evict(struct cm_incoming *stream)
-{
-	stream->cep->stats->incoming_evicted++;
-	close(cm_incoming_leave(stream));
-}
-
-static void cm_incoming_on_timer(struct cm_timer *timer)
-{
-	cm_incoming_evict(UTIL_CONTAINER_OF(timer, struct cm_incoming, timer));
-}
-
-static void cm_incoming_on_ready(struct cm_src *src, uint32_t events)
-{
-	struct cm_incoming *stream = UTIL_CONTAINER_OF(src, struct cm_incoming, src);
-	struct cm_ep *cep = stream->cep;
-	struct cm_fd_msg msg;
-	int ret = cm_fd_recv(src->fd, &msg);
-
-	if (ret == -FI_EAGAIN)
-		return;
-	if (ret > 0)
-		cm_accept_on_first(cep, cm_incoming_leave(stream), &msg);
-	else
-		close(cm_incoming_leave(stream));
-}
-
-void cm_accept_drop_incoming(struct cm_ep *cep)
-{
-	struct util_list *first;
-
-	while ((first = util_list_first(&cep->incoming)))
-		close(cm_incoming_leave(UTIL_CONTAINER_OF(first, struct cm_incoming, link)));
-}
-
-/* Registers a stream without a HELLO yet, and closes the oldest if there are too many. */
-static void cm_incoming_add(struct cm_ep *cep, int fd)
-{
-	struct util_list *oldest = util_list_first(&cep->incoming);
-	struct cm_incoming *stream = calloc(1, sizeof(*stream));
-
-	if (cep->incoming_cnt >= CM_ACCEPT_INCOMING_MAX)
-		cm_incoming_evict(UTIL_CONTAINER_OF(oldest, struct cm_incoming, link));
-	if (!stream) {
-		close(fd);
-		return;
-	}
-	stream->cep = cep;
-	cm_src_init(&stream->src, cm_incoming_on_ready);
-	cm_timer_init(&stream->timer, cm_incoming_on_timer);
-	if (cm_src_open(cep->node, &stream->src, fd)) {
-		close(fd);
-		free(stream);
-		return;
-	}
-	util_list_push_back(&cep->incoming, &stream->link);
-	cep->incoming_cnt++;
-	cm_node_arm(cep->node, &stream->timer,
-		    util_clock_ns() + CM_ACCEPT_WAIT_MS * UTIL_NS_PER_MS);
-}
-
-/* Refuses another user's process, with a NAK if it has sent a HELLO. */
-static void cm_accept_refuse_user(struct cm_ep *cep, int fd, uid_t uid)
-{
-	struct cm_fd_msg msg;
-	struct cm_hello hello = { .fd = fd, .msg = &msg };
-	char text[WIRE_CM_TEXT_MAX + 1];
-
-	cep->stats->incoming_foreign++;
-	UTIL_INFO(EP_CTRL, "refused a connection from a process of user %d\n", (int)uid);
-	if (cm_fd_recv(fd, &msg) <= 0) {
-		close(fd);
-		return;
-	}
-	snprintf(text, sizeof(text), "the peer belongs to user %d and this process to user %d",
-		 (int)cep->uid, (int)uid);
 	if (cm_hello_read(cep, &hello))
-		cm_hello_refuse(cep, &hello, -FI_EACCES, text);
+		cm_hello_refuse(cep, &hello, err, text);
 	else
 		close(fd);
-	cm_fd_drop(&msg);
-}
-
-static void cm_accept_stream(struct cm_ep *cep, int fd)
-{
-	uid_t uid = (uid_t)-1;
-	struct cm_fd_msg msg;
-	int ret;
-
-	if (cm_fd_peer_uid(fd, &uid) || uid != cep->uid) {
-		cm_accept_refuse_user(cep, fd, uid);
-		return;
-	}
-	ret = cm_fd_recv(fd, &msg);
-	if (ret > 0)
-		cm_accept_on_first(cep, fd, &msg);
-	else if (ret == -FI_EAGAIN)
-		cm_incoming_add(cep, fd);
-	else
-		close(fd);
-}
-
-void cm_accept_on_pause_over(struct cm_timer *timer)
-{
-	struct cm_ep *cep = UTIL_CONTAINER_OF(timer, struct cm_ep, listen_timer);
-
-	cm_src_resume(cep->node, &cep->listen);
-}
-
-void cm_accept_on_ready(struct cm_src *src, uint32_t events)
-{
-	struct cm_ep *cep = UTIL_CONTAINER_OF(src, struct cm_ep, listen);
-
-	for (unsigned i = 0; i < CM_ACCEPT_BURST; i++) {
-		int fd = cm_fd_accept(src->fd);
-
-		if (fd == -FI_EAGAIN)
-			return;
-		if (fd < 0) {
-			cep->stats->accept_pauses++;
-			cm_src_back_off(cep->node, src, &cep->listen_timer, &cep->listen_pause_ms,
-					fd);
-			return;
-		}
-		cep->listen_pause_ms = 0;
-		cm_accept_stream(cep, fd);
-	}
+	cm_fd_drop(msg);
 }
 
 void cm_accept_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt)

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Passive side of the handshake: from an accepted stream or a HELLO datagram to READY.
- *
- * A stream of another user's process is refused at once. Of the same user's, at most
- * CM_ACCEPT_INCOMING_MAX streams wait for their HELLO, each for at most two seconds. One more
- * closes the oldest, so silent streams do not delay peers that send HELLO right after connecting.
- * Without a free descriptor accepting pauses, longer each time.
+ * Passive side of the handshake: from a HELLO, on a stream (cm_incoming.h) or in a datagram, to
+ * READY.
  *
  * A HELLO with a valid cookie is handled according to the state with that peer:
  *   no conn, or a request that waits         accepted
@@ -21,15 +17,14 @@
 #include "wire/wire_cm.h"
 
 struct cm_ep;
-struct cm_src;
-struct cm_timer;
+struct cm_fd_msg;
 
-#define CM_ACCEPT_INCOMING_MAX 64u
-#define CM_ACCEPT_WAIT_MS      2000u
+/** Handles the first message on a stream. Takes over fd and the descriptors of the message. */
+void cm_accept_on_first(struct cm_ep *cep, int fd, struct cm_fd_msg *msg);
 
-/** cm_src.ready of cm_ep.listen, and the end of a pause. */
-void cm_accept_on_ready(struct cm_src *src, uint32_t events);
-void cm_accept_on_pause_over(struct cm_timer *timer);
+/** Refuses its sender instead, with a NAK if it is a HELLO. Takes over both as well. */
+void cm_accept_refuse_first(struct cm_ep *cep, int fd, struct cm_fd_msg *msg, int err,
+			    const char *text);
 
 /** Handles a HELLO datagram that belongs to no existing conn. */
 void cm_accept_on_hello(struct cm_ep *cep, const struct cm_route *via,
@@ -37,8 +32,5 @@ void cm_accept_on_hello(struct cm_ep *cep, const struct cm_route *via,
 
 /** Handles a packet for a conn in state WELCOME_SENT. */
 void cm_accept_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt);
-
-/** Closes all accepted streams without a HELLO, when the CM endpoint closes. */
-void cm_accept_drop_incoming(struct cm_ep *cep);
 
 #endif
