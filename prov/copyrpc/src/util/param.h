@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define UTIL_PARAM_EAGER_MIN 64u /* least EAGER_MAX and UDP_EAGER_MAX */
+
 struct fi_provider;
 
 /**

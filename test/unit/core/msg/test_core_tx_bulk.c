@@ -221,6 +221,18 @@ Test(core_tx_bulk, below_a_limit_of_4_bytes_no_message_is_a_sync)
 	}
 }
 
+/** Such a limit leaves the first part one byte beside its head. */
+Test(core_tx_bulk, at_the_least_limit_a_pipelined_message_arrives_whole)
+{
+	for (size_t max = sizeof(struct wire_part) + 1; max < sizeof(struct wire_part) + 4; max++) {
+		bulk_nodes[0].dom.limits.eager_max = max;
+		bulk_send(BULK_RNDV_MIN - 1, 0);
+		bulk_receive(BULK_RNDV_MIN - 1);
+		cr_expect(bulk_has_left(), "a limit of %zu bytes", max);
+		cr_expect_eq(fake_engine_gets(), 0);
+	}
+}
+
 static const struct core_tx_time *times(void)
 {
 	return core_peer_lookup(&bulk_nodes[0].ep, 1)->selector.times[0];

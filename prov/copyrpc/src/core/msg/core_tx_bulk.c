@@ -2,6 +2,7 @@
 /* Send side of messages of several frames and of those that get a reply: see core_tx_bulk.h. */
 #include "core/msg/core_tx_bulk.h"
 
+#include <assert.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "core/msg/core_tx.h"
 #include "util/clock.h"
 #include "util/copy.h"
+#include "util/param.h"
 #include "wire/wire_op.h"
 
 bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags)
@@ -171,6 +173,12 @@ static size_t core_tx_segment_len(const struct core_chan *chan)
 	return chan->eager_min > CORE_TX_SEGMENT_LEN ? chan->eager_min : CORE_TX_SEGMENT_LEN;
 }
 
+static_assert(UTIL_PARAM_EAGER_MIN > sizeof(struct wire_part), "a first part has bytes");
+
+/**
+ * Starts with a part of an eager message's length, of which its head takes some. The receiver
+ * refuses one without bytes.
+ */
 static int core_tx_start_pipelined(struct core_tx_req *req)
 {
 	struct core_chan *chan = req->op.peer->chan;
@@ -179,6 +187,7 @@ static int core_tx_start_pipelined(struct core_tx_req *req)
 	struct core_frame frame;
 	int ret = core_tx_name(req);
 
+	assert(core_peer_eager_max(req->op.peer) > sizeof(part));
 	if (ret)
 		return ret;
 	core_tx_frame(&frame, req, WIRE_OP_PART);
