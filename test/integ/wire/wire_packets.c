@@ -9,23 +9,19 @@
  */
 #include <rdma/fi_errno.h>
 
-#include "wire/wire_atomic.h"
 #include "wire/wire_cm.h"
-#include "wire/wire_coll.h"
 #include "wire/wire_erpc.h"
 #include "wire/wire_erpc_msg.h"
 #include "wire/wire_le.h"
 #include "wire/wire_op.h"
-#include "wire/wire_rma.h"
+#include "wire_body.h"
 #include "wire_pcap.h"
 
-#define NONCE  0x1112131415161718ull
-#define INC_A  0x2122232425262728ull
-#define INC_B  0x3132333435363738ull
-#define MTU    600u
-#define PART   (MTU - WIRE_ERPC_HDR_LEN)
-#define BODY   4096u
-#define SPREAD 0x0123456789ABCDEFull /* a number whose bytes differ */
+#define NONCE 0x1112131415161718ull
+#define INC_A 0x2122232425262728ull
+#define INC_B 0x3132333435363738ull
+#define MTU   600u
+#define PART  (MTU - WIRE_ERPC_HDR_LEN)
 
 static const struct wire_pcap_end cm_a = { 4, { 10, 0, 0, 1 }, 40001 };
 static const struct wire_pcap_end cm_b = { 4, { 10, 0, 0, 2 }, 40002 };
@@ -37,12 +33,6 @@ static const struct wire_pcap_end stranger = { 4, { 10, 0, 0, 3 }, 40013 };
 
 static FILE *file;
 static uint32_t frame;
-
-/** Content of a request or response. */
-struct body {
-	uint8_t bytes[BODY];
-	uint32_t len;
-};
 
 static void put_be16(uint8_t *at, uint32_t v)
 {
@@ -230,146 +220,6 @@ static void send_handshakes(void)
 	send_bare(WIRE_CM_PONG, NONCE, false);
 }
 
-/* Messages and calls */
-
-static void begin_batch(struct body *body, uint32_t seq, uint32_t ack)
-{
-	const struct wire_erpc_batch head = { .seq = seq, .ack = ack };
-
-	memcpy(body->bytes, &head, sizeof(head));
-	body->len = sizeof(head);
-}
-
-static void add_frame(struct body *body, enum wire_erpc_frame_kind kind, uint32_t word,
-		      uint32_t resp_max, const void *data, uint32_t len)
-{
-	uint8_t *at = wire_erpc_frame_put(body->bytes + body->len, kind, word, resp_max, len);
-
-	memcpy(at, data, len);
-	body->len += wire_erpc_frame_span(kind, len);
-	wire_pcap_check(body->len < BODY, "a body that is too long");
-}
-
-/** Adds a one-way message: tag and data by the flags of `word`, then `len` bytes. */
-static void add_msg(struct body *body, uint32_t word, const void *data, uint32_t len)
-{
-	uint8_t bytes[512];
-	uint32_t ext = wire_ext_len(word);
-
-	for (uint32_t i = 0; i < ext; i++)
-		bytes[i] = (uint8_t)(0x10 + i);
-	memcpy(bytes + ext, data, len);
-	add_frame(body, WIRE_ERPC_FRAME_MSG, word, 0, bytes, ext + len);
-}
-
-static void add_call(struct body *body, uint32_t id, uint32_t word, const void *data, uint32_t len)
-{
-	uint8_t bytes[512];
-	uint32_t ext = (word & WIRE_OP_MASK) == WIRE_OP_RPC ? 0 : wire_ext_len(word);
-
-	wire_put32(bytes, word);
-	for (uint32_t i = 0; i < ext; i++)
-		bytes[4 + i] = (uint8_t)(0x20 + i);
-	memcpy(bytes + 4 + ext, data, len);
-	add_frame(body, WIRE_ERPC_FRAME_CALL, id, 0x1000 + id, bytes, 4 + ext + len);
-}
-
-static void add_reply(struct body *body, uint32_t id, const void *data, uint32_t len)
-{
-	add_frame(body, WIRE_ERPC_FRAME_REPLY, id, 0, data, len);
-}
-
-static void fill_messages(struct body *body)
-{
-	const struct wire_part part = { .total_len = SPREAD, .send_id = 0x81828384 };
-	const struct wire_cont cont = { .offset = SPREAD,
-					.id = 0x81828384,
-					.kind = WIRE_CONT_PULLED };
-	const struct wire_rma_return end = { .exposure_id = 0x71727374, .status = FI_EIO };
-	const struct wire_done done = { 0xB1B2B3B4, WIRE_STATUS_PULL, 0xC1C2C3C4, 0 };
-
-	begin_batch(body, 0x01020304, 0x11121314);
-	add_msg(body, WIRE_OP_MSG, "plain", 5);
-	add_msg(body, WIRE_OP_MSG | WIRE_F_TAG, "tagged", 6);
-	add_msg(body, WIRE_OP_MSG | WIRE_F_TAG | WIRE_F_DATA32, "with data", 9);
-	add_msg(body, WIRE_OP_MSG | WIRE_F_DATA64, "", 0);
-	add_msg(body, WIRE_OP_PART | WIRE_F_TAG, &part, sizeof(part));
-	add_msg(body, WIRE_OP_CONT, &cont, sizeof(cont));
-	add_msg(body, WIRE_OP_EXPOSE, &end, sizeof(end));
-	add_msg(body, WIRE_OP_DONE, &done, sizeof(done));
-}
-
-/** Call ids of fill_calls: the operation, and more where an operation has several responses. */
-enum call {
-	CALL_REFUSED = 20, /* EXPOSE without an exposure */
-	CALL_REVOKE = 21,
-};
-
-static void fill_calls(struct body *body)
-{
-	const struct wire_cont cont = { .offset = SPREAD, .id = 0x81828384 };
-	const struct wire_rndv rndv = { SPREAD, SPREAD + 1, SPREAD + 2, 0x91929394, 0 };
-	const uint8_t sync[] = { 0xA4, 0xA3, 0xA2, 0xA1, 'm', 'a', 't', 'c', 'h' };
-	const struct wire_rma rma = { SPREAD, SPREAD + 1, SPREAD + 2, SPREAD + 3, SPREAD + 4 };
-	const struct wire_rma_source source = { SPREAD + 5, SPREAD + 6 };
-	const struct wire_atomic atomic = { SPREAD, SPREAD + 1, 0x01020304, 0x11121314, 0x2122,
-					    2,      8,          5,          { 0 } };
-	const struct wire_coll coll = { SPREAD,     0x01020304, 0x11121314, SPREAD + 1,
-					SPREAD + 2, 3,          FI_EIO };
-	const struct wire_lease_call lease = { .key = SPREAD },
-				     revoke = { SPREAD, WIRE_LEASE_REVOKE, 0 };
-	uint8_t fetch[sizeof(rma) + sizeof(source)];
-
-	memcpy(fetch, &rma, sizeof(rma));
-	memcpy(fetch + sizeof(rma), &source, sizeof(source));
-	begin_batch(body, 0x01020305, 0x11121315);
-	add_call(body, WIRE_OP_CONT, WIRE_OP_CONT, &cont, sizeof(cont));
-	add_call(body, WIRE_OP_RNDV, WIRE_OP_RNDV | WIRE_F_TAG, &rndv, sizeof(rndv));
-	add_call(body, WIRE_OP_DLVR, WIRE_OP_DLVR | WIRE_F_TAG | WIRE_F_DATA64, "confirm", 7);
-	add_call(body, WIRE_OP_SYNC, WIRE_OP_SYNC | WIRE_F_TAG, sync, sizeof(sync));
-	add_call(body, WIRE_OP_WRITE, WIRE_OP_WRITE | WIRE_F_DATA32, &rma, sizeof(rma));
-	add_call(body, WIRE_OP_READ, WIRE_OP_READ, &rma, sizeof(rma));
-	add_call(body, WIRE_OP_FETCH, WIRE_OP_FETCH, fetch, sizeof(fetch));
-	add_call(body, WIRE_OP_EXPOSE, WIRE_OP_EXPOSE, &rma, sizeof(rma));
-	add_call(body, CALL_REFUSED, WIRE_OP_EXPOSE, &rma, sizeof(rma));
-	add_call(body, WIRE_OP_ATOMIC, WIRE_OP_ATOMIC, &atomic, sizeof(atomic));
-	add_call(body, WIRE_OP_COLL, WIRE_OP_COLL, &coll, sizeof(coll));
-	add_call(body, WIRE_OP_RPC, wire_rpc_word(0x123456), "a request", 9);
-	add_call(body, WIRE_OP_LEASE, WIRE_OP_LEASE, &lease, sizeof(lease));
-	add_call(body, CALL_REVOKE, WIRE_OP_LEASE, &revoke, sizeof(revoke));
-}
-
-static void fill_replies(struct body *body)
-{
-	const struct wire_status status = { WIRE_STATUS_PULL, 0x01020304, SPREAD };
-	const struct wire_rma_reply done = { .offset = SPREAD };
-	const struct wire_rma_reply refused = { .status = WIRE_RMA_REFUSED, .offset = SPREAD };
-	const struct wire_rma_exposure exposure = { SPREAD, SPREAD + 1, 0x71727374, 0 };
-	const struct wire_atomic_reply atomic = { 0, 0x01020304 };
-	const struct wire_coll_reply coll = { .off = SPREAD };
-	const struct wire_lease lease = { 0, 3, SPREAD, SPREAD + 1, SPREAD + 2, SPREAD + 3 };
-	struct wire_rma_reply exposed = { .status = WIRE_RMA_EXPOSED, .offset = SPREAD };
-	uint8_t bytes[sizeof(exposed) + sizeof(exposure)];
-
-	memcpy(bytes, &exposed, sizeof(exposed));
-	memcpy(bytes + sizeof(exposed), &exposure, sizeof(exposure));
-	begin_batch(body, 0, 0);
-	add_reply(body, WIRE_OP_CONT, &status, sizeof(status));
-	add_reply(body, WIRE_OP_RNDV, &status, sizeof(status));
-	add_reply(body, WIRE_OP_DLVR, &status, sizeof(status));
-	add_reply(body, WIRE_OP_SYNC, &status, sizeof(status));
-	add_reply(body, WIRE_OP_WRITE, &done, sizeof(done));
-	add_reply(body, WIRE_OP_READ, &done, sizeof(done));
-	add_reply(body, WIRE_OP_FETCH, &refused, sizeof(refused));
-	add_reply(body, WIRE_OP_EXPOSE, bytes, sizeof(bytes));
-	add_reply(body, CALL_REFUSED, &refused, sizeof(refused));
-	add_reply(body, WIRE_OP_ATOMIC, &atomic, sizeof(atomic));
-	add_reply(body, WIRE_OP_COLL, &coll, sizeof(coll));
-	add_reply(body, WIRE_OP_RPC, "a response", 10);
-	add_reply(body, WIRE_OP_LEASE, &lease, sizeof(lease));
-	add_reply(body, CALL_REVOKE, "", 0);
-}
-
 /* Sessions */
 
 /** Writes a packet. Returns its length. */
@@ -404,7 +254,7 @@ static void send_bare_packet(enum wire_erpc_kind kind, uint8_t type, uint64_t re
 }
 
 /** Sends a request of A in as many packets as it takes, and a CR for each but the last. */
-static void send_request(uint8_t type, uint64_t req_num, const struct body *body)
+static void send_request(uint8_t type, uint64_t req_num, const struct wire_body *body)
 {
 	struct wire_erpc_hdr h = {
 		.kind = WIRE_ERPC_REQ, .req_type = type, .req_num = req_num, .msg_size = body->len
@@ -428,7 +278,7 @@ static void send_get(uint64_t req_num)
 				   .req_num = req_num,
 				   .msg_size = get.len };
 	uint8_t memory[PART];
-	struct body body = { .len = sizeof(get) };
+	struct wire_body body = { .len = sizeof(get) };
 
 	memset(memory, 0xEE, sizeof(memory));
 	memcpy(body.bytes, &get, sizeof(get));
@@ -444,15 +294,15 @@ static void send_get(uint64_t req_num)
 static void send_run(uint64_t req_num)
 {
 	uint8_t run[WIRE_PCAP_MAX];
-	struct body long_one = { .len = 0 }, short_one = { .len = 0 };
+	struct wire_body long_one = { .len = 0 }, short_one = { .len = 0 };
 	struct wire_erpc_hdr h = { .kind = WIRE_ERPC_REQ, .req_type = WIRE_ERPC_BATCH };
 	uint32_t len = 0;
 
-	begin_batch(&long_one, 0x31323334, 0);
-	add_msg(&long_one, WIRE_OP_MSG | WIRE_F_TAG, "the first of a run", 18);
-	begin_batch(&short_one, 0x31323335, 0);
+	wire_body_begin(&long_one, 0x31323334, 0);
+	wire_body_add_msg(&long_one, WIRE_OP_MSG | WIRE_F_TAG, "the first of a run", 18);
+	wire_body_begin(&short_one, 0x31323335, 0);
 	for (uint32_t i = 0; i < 3; i++) {
-		const struct body *body = i < 2 ? &long_one : &short_one;
+		const struct wire_body *body = i < 2 ? &long_one : &short_one;
 
 		h.req_num = req_num + i;
 		h.msg_size = body->len;
@@ -464,22 +314,22 @@ static void send_run(uint64_t req_num)
 static void send_session(void)
 {
 	const uint64_t first = 0xABCDEF01230ull; /* slot 0 */
-	struct body body = { .len = 0 };
+	struct wire_body body = { .len = 0 };
 
-	fill_messages(&body);
+	wire_body_fill_messages(&body);
 	send_request(WIRE_ERPC_BATCH, first, &body);
 	send_bare_packet(WIRE_ERPC_RESP, WIRE_ERPC_LATE, first, 0, 0, false);
-	fill_calls(&body);
+	wire_body_fill_calls(&body);
 	send_request(WIRE_ERPC_BATCH, first + 1, &body);
-	fill_replies(&body);
+	wire_body_fill_replies(&body);
 	send_packet(&(struct wire_erpc_hdr){ .kind = WIRE_ERPC_RESP,
 					     .req_type = WIRE_ERPC_AWAY,
 					     .req_num = first + 1,
 					     .pkt_num = 1,
 					     .msg_size = body.len },
 		    false, body.bytes, body.len);
-	begin_batch(&body, 0, 0);
-	add_reply(&body, 0x7777, "of a call before the capture", 28);
+	wire_body_begin(&body, 0, 0);
+	wire_body_add_reply(&body, 0x7777, "of a call before the capture", 28);
 	send_request(WIRE_ERPC_REPLIES, first + 7, &body);
 	send_bare_packet(WIRE_ERPC_RESP, WIRE_ERPC_PROMPT, first + 7, 0, 0, false);
 	send_get(first + 5);
@@ -501,11 +351,11 @@ static void send_strangers(void)
 {
 	static const uint8_t dns[] = { 0x12, 0x34, 1, 0,   0, 1, 0, 0, 0, 0,
 				       0,    0,    1, 'a', 0, 0, 1, 0, 1 };
-	struct body body = { .len = 0 };
+	struct wire_body body = { .len = 0 };
 	uint8_t packet[WIRE_PCAP_MAX];
 	uint32_t len;
 
-	begin_batch(&body, 1, 1);
+	wire_body_begin(&body, 1, 1);
 	len = put_packet(
 		packet, (struct wire_erpc_hdr){ .req_type = WIRE_ERPC_BATCH, .msg_size = body.len },
 		true, body.bytes, body.len);
@@ -525,14 +375,14 @@ static void send_strangers(void)
 
 int main(int argc, char **argv)
 {
-	struct body body = { .len = 0 };
+	struct wire_body body = { .len = 0 };
 
 	file = argc == 2 ? fopen(argv[1], "wb") : NULL;
 	wire_pcap_check(file, "usage: wire_packets FILE");
 	wire_pcap_begin(file);
 	send_handshakes();
 	send_session();
-	begin_batch(&body, 0x41424344, 0);
+	wire_body_begin(&body, 0x41424344, 0);
 	send_request(WIRE_ERPC_BATCH, 0xABCDEF01234ull, &body);
 	send_request(WIRE_ERPC_BATCH, 0xABCDEF01234ull, &body);
 	printf("repeated %u\n", frame);
