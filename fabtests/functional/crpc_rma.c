@@ -10,26 +10,14 @@
 #include "common/ft_data.h"
 #include "common/ft_mr.h"
 #include "common/ft_op.h"
+#include "functional/rma_post.h"
+#include "functional/rma_rights.h"
 #include "util/fi_old.h"
 
-#include <rdma/fi_rma.h>
 #include <signal.h>
 #include <unistd.h>
 
-#define REGION   (400 * 1024)
-#define ALL      (FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE | FI_SEND | FI_RECV)
-#define THE_DATA 0x1122334455667788ull
-
-enum rma { WRITE, WRITEV, WRITEMSG, WRITEDATA, INJECT, INJECTDATA, READ, READV, READMSG, RMAS };
-
-static const char *const names[RMAS] = { "write",     "writev", "writemsg",
-					 "writedata", "inject", "inject_writedata",
-					 "read",      "readv",  "readmsg" };
-
-static bool reads(enum rma how)
-{
-	return how >= READ;
-}
+#define REGION (400 * 1024)
 
 static bool injects(enum rma how)
 {
@@ -39,72 +27,6 @@ static bool injects(enum rma how)
 static bool tells(enum rma how)
 {
 	return how == WRITEDATA || how == INJECTDATA;
-}
-
-struct rma_op {
-	enum rma how;
-	uint8_t *buf;
-	size_t len;
-	int rank;
-	uint64_t addr, key, flags;
-	struct ft_op *op;
-};
-
-static ssize_t rma_by_msg(struct ft_fab *fab, const struct rma_op *o, const struct iovec *iov,
-			  size_t cnt)
-{
-	struct fi_rma_iov there = { .addr = o->addr, .len = o->len, .key = o->key };
-	struct fi_msg_rma msg = { .msg_iov = iov,
-				  .iov_count = cnt,
-				  .addr = fab->addr[o->rank],
-				  .rma_iov = &there,
-				  .rma_iov_count = 1,
-				  .data = THE_DATA,
-				  .context = o->op ? &o->op->context : NULL };
-
-	return reads(o->how) ? fi_readmsg(fab->ep, &msg, o->flags)
-			     : fi_writemsg(fab->ep, &msg, o->flags);
-}
-
-static ssize_t rma(struct ft_fab *fab, const struct rma_op *o)
-{
-	struct iovec iov[2] = { { o->buf, o->len / 3 },
-				{ o->buf + o->len / 3, o->len - o->len / 3 } };
-	size_t cnt = fab->info->tx_attr->iov_limit > 1 ? 2 : 1;
-	void *context = o->op ? &o->op->context : NULL;
-	fi_addr_t to = fab->addr[o->rank];
-
-	if (cnt == 1)
-		iov[0].iov_len = o->len;
-	switch (o->how) {
-	case WRITE: return fi_write(fab->ep, o->buf, o->len, NULL, to, o->addr, o->key, context);
-	case WRITEV: return fi_writev(fab->ep, iov, NULL, cnt, to, o->addr, o->key, context);
-	case WRITEDATA:
-		return fi_writedata(fab->ep, o->buf, o->len, NULL, THE_DATA, to, o->addr, o->key,
-				    context);
-	case INJECT: return fi_inject_write(fab->ep, o->buf, o->len, to, o->addr, o->key);
-	case INJECTDATA:
-		return fi_inject_writedata(fab->ep, o->buf, o->len, THE_DATA, to, o->addr, o->key);
-	case READ: return fi_read(fab->ep, o->buf, o->len, NULL, to, o->addr, o->key, context);
-	case READV: return fi_readv(fab->ep, iov, NULL, cnt, to, o->addr, o->key, context);
-	default: return rma_by_msg(fab, o, iov, cnt);
-	}
-}
-
-static void begin(struct ft_fab *fab, struct ft *ft, struct ft_want want)
-{
-	want.caps |= FI_RMA | FI_MSG;
-	ft_fab_open(fab, ft, &want);
-}
-
-static void end(struct ft_fab *fab, struct ft_region *region)
-{
-	ft_quiet(fab, 0.02);
-	FT_CHECK(!ft_open_ops(fab), "%u operations never completed", ft_open_ops(fab));
-	ft_sync(fab->ft);
-	if (region)
-		ft_region_close(region);
-	ft_fab_close(fab);
 }
 
 /* Waits until the target has had `cnt` remote completions in all. */
@@ -119,7 +41,7 @@ static void await_remote(struct ft_fab *fab, unsigned cnt)
 	}
 	FT_CHECK(entry.flags & FI_RMA && entry.flags & FI_REMOTE_CQ_DATA, "flags %#llx",
 		 (unsigned long long)entry.flags);
-	FT_CHECK(entry.data == THE_DATA, "data %#llx", (unsigned long long)entry.data);
+	FT_CHECK(entry.data == RMA_DATA, "data %#llx", (unsigned long long)entry.data);
 }
 
 /* ---- every call ---- */
@@ -143,25 +65,25 @@ static void step_initiator(struct ft_fab *fab, struct ft_region *region, const s
 			    .addr = region->there.base + s->off,
 			    .key = region->there.key };
 
-	if (!reads(s->how))
+	if (!rma_reads(s->how))
 		ft_fill(buf, s->len, s->key);
 	if (!injects(s->how))
 		o.op = ft_op_new(fab, FT_ONE);
-	FT_POST(fab, rma(fab, &o));
+	FT_POST(fab, rma_post(fab, &o));
 	if (injects(s->how)) {
 		memset(buf, 0x55, s->len);
 	} else {
 		ft_wait(fab, o.op);
-		FT_CHECK(!o.op->err, "%s of %zu: %s", names[s->how], s->len,
+		FT_CHECK(!o.op->err, "%s of %zu: %s", rma_names[s->how], s->len,
 			 ft_err_name(o.op->err));
 		FT_CHECK((o.op->flags & (FI_RMA | FI_READ | FI_WRITE)) ==
-				 (FI_RMA | (reads(s->how) ? FI_READ : FI_WRITE)),
+				 (FI_RMA | (rma_reads(s->how) ? FI_READ : FI_WRITE)),
 			 "flags %#llx", (unsigned long long)o.op->flags);
 		ft_op_put(fab, o.op);
 	}
-	if (reads(s->how)) {
+	if (rma_reads(s->how)) {
 		FT_CHECK(ft_wrong_from(buf, s->len, 1000, s->off) < 0, "%s of %zu: wrong bytes",
-			 names[s->how], s->len);
+			 rma_names[s->how], s->len);
 		ft_buf_check(buf, s->len, s->len);
 	}
 	ft_buf_free(buf);
@@ -179,18 +101,18 @@ static void step_target(struct ft_fab *fab, struct ft_region *region, const stru
 	double deadline = ft_deadline(fab);
 
 	ft_sync(fab->ft);
-	if (reads(s->how))
+	if (rma_reads(s->how))
 		return;
 	if (tells(s->how) || s->flags & FI_REMOTE_CQ_DATA)
 		await_remote(fab, ++*notified);
 	while (!written(region, s)) {
 		ft_fab_progress(fab);
-		FT_CHECK(ft_now() < deadline, "%s of %zu never arrives whole", names[s->how],
+		FT_CHECK(ft_now() < deadline, "%s of %zu never arrives whole", rma_names[s->how],
 			 s->len);
 	}
 	for (size_t i = 0; i < REGION; i++)
 		FT_CHECK((i >= s->off && i < s->off + s->len) || region->buf[i] == 0xEE,
-			 "%s of %zu at %zu wrote byte %zu", names[s->how], s->len, s->off, i);
+			 "%s of %zu at %zu wrote byte %zu", rma_names[s->how], s->len, s->off, i);
 }
 
 static void one_step(struct ft_fab *fab, struct ft_region *region, const struct step *s,
@@ -200,7 +122,7 @@ static void one_step(struct ft_fab *fab, struct ft_region *region, const struct 
 		return;
 	if (fab->ft->rank == 1) {
 		ft_region_clear(region);
-		if (reads(s->how))
+		if (rma_reads(s->how))
 			ft_fill(region->buf, REGION, 1000);
 	}
 	ft_sync(fab->ft);
@@ -219,8 +141,8 @@ static void run_calls_with(struct ft *ft, struct ft_want want)
 	unsigned notified = 0;
 	uint32_t key = 0;
 
-	begin(&fab, ft, want);
-	ft_region_open(&fab, &region, REGION, ALL, 77);
+	rma_begin(&fab, ft, want);
+	ft_region_open(&fab, &region, REGION, RMA_ALL, 77);
 	ft_region_swap(&fab, &region, !ft->rank);
 	for (size_t i = 0; i < FT_CNT(lens); i++) {
 		for (enum rma how = 0; how < RMAS; how++) {
@@ -240,7 +162,7 @@ static void run_calls_with(struct ft *ft, struct ft_want want)
 		if (s.flags != FI_MORE)
 			one_step(&fab, &region, &s, &notified);
 	}
-	end(&fab, &region);
+	rma_end(&fab, &region);
 }
 
 static void run_calls(struct ft *ft)
@@ -271,8 +193,8 @@ static void run_delivered(struct ft *ft)
 	struct ft_fab fab;
 	uint8_t *buf = ft_buf_new(100000);
 
-	begin(&fab, ft, want);
-	ft_region_open(&fab, &region, REGION, ALL, 77);
+	rma_begin(&fab, ft, want);
+	ft_region_open(&fab, &region, REGION, RMA_ALL, 77);
 	ft_region_swap(&fab, &region, !ft->rank);
 	for (uint32_t i = 0; i < 30; i++) {
 		size_t len = i % 3 == 0 ? 8 : i % 3 == 1 ? 5000 : 100000;
@@ -286,7 +208,7 @@ static void run_delivered(struct ft *ft)
 		if (ft->rank == 0) {
 			ft_fill(buf, len, i);
 			o.op = ft_op_new(&fab, FT_ONE);
-			FT_POST(&fab, rma(&fab, &o));
+			FT_POST(&fab, rma_post(&fab, &o));
 			ft_wait_good(&fab, o.op);
 		}
 		ft_sync(ft);
@@ -295,7 +217,7 @@ static void run_delivered(struct ft *ft)
 		ft_sync(ft);
 	}
 	ft_buf_free(buf);
-	end(&fab, &region);
+	rma_end(&fab, &region);
 }
 
 /* ---- completions ---- */
@@ -309,8 +231,8 @@ static void run_silent(struct ft *ft)
 	double deadline;
 	enum { CNT = 40 };
 
-	begin(&fab, ft, want);
-	ft_region_open(&fab, &region, REGION, ALL, 77);
+	rma_begin(&fab, ft, want);
+	ft_region_open(&fab, &region, REGION, RMA_ALL, 77);
 	ft_region_swap(&fab, &region, !ft->rank);
 	ft_sync(ft);
 	deadline = ft_deadline(&fab);
@@ -323,7 +245,7 @@ static void run_silent(struct ft *ft)
 				    .key = region.there.key,
 				    .op = ft_op_new(&fab, FT_NONE) };
 
-		FT_POST(&fab, rma(&fab, &o));
+		FT_POST(&fab, rma_post(&fab, &o));
 	}
 	while (ft->rank == 0 && fi_cntr_read(fab.tx_cntr) < CNT)
 		FT_CHECK(ft_now() < deadline, "the counter stays at %llu",
@@ -331,95 +253,7 @@ static void run_silent(struct ft *ft)
 	ft_sync(ft);
 	ft_quiet(&fab, 0.03);
 	FT_CHECK(!ft_remotes(&fab, NULL), "the target had a completion without data");
-	end(&fab, &region);
-}
-
-/* ---- access rights ---- */
-
-static void must_fail(struct ft_fab *fab, enum rma how, uint64_t addr, uint64_t key, size_t len)
-{
-	uint8_t *buf = ft_buf_new(len);
-	struct rma_op o = { .how = how,
-			    .buf = buf,
-			    .len = len,
-			    .rank = 1,
-			    .addr = addr,
-			    .key = key,
-			    .op = ft_op_new(fab, FT_ONE) };
-
-	FT_POST(fab, rma(fab, &o));
-	ft_wait(fab, o.op);
-	FT_CHECK(o.op->err, "%s of %zu bytes, which is forbidden, ended well", names[how], len);
-	ft_buf_check(buf, len, 0); /* a failed read has written nothing */
-	ft_op_put(fab, o.op);
-	ft_buf_free(buf);
-}
-
-static void run_forbidden(struct ft *ft)
-{
-	struct ft_region both, to_read, to_write;
-	struct ft_fab fab;
-
-	begin(&fab, ft, (struct ft_want){ 0 });
-	ft_region_open(&fab, &both, 10000, ALL, 77);
-	ft_region_open(&fab, &to_read, 10000, FI_REMOTE_READ, 78);
-	ft_region_open(&fab, &to_write, 10000, FI_REMOTE_WRITE, 79);
-	ft_region_swap(&fab, &both, !ft->rank);
-	ft_region_swap(&fab, &to_read, !ft->rank);
-	ft_region_swap(&fab, &to_write, !ft->rank);
-	for (int i = 0; ft->rank == 0 && i < 2; i++) {
-		enum rma how = i ? READ : WRITE;
-
-		must_fail(&fab, how, both.there.base + 9999, both.there.key, 2);
-		must_fail(&fab, how, both.there.base + 10001, both.there.key, 1);
-		must_fail(&fab, how, both.there.base, both.there.key, 10001);
-		must_fail(&fab, how, both.there.base - 1, both.there.key, 1);
-		must_fail(&fab, how, both.there.base + UINT64_MAX - 5, both.there.key, 100);
-		must_fail(&fab, how, both.there.base, both.there.key ^ 0x5A5A5A, 8);
-		must_fail(&fab, how, i ? to_write.there.base : to_read.there.base,
-			  i ? to_write.there.key : to_read.there.key, 8);
-	}
-	ft_sync(ft);
-	ft_buf_check(both.buf, 10000, 0);
-	ft_buf_check(to_read.buf, 10000, 0);
-	if (ft->rank == 0) { /* the connection still works */
-		struct rma_op o = { .how = READ,
-				    .buf = both.buf,
-				    .len = 100,
-				    .rank = 1,
-				    .addr = both.there.base,
-				    .key = both.there.key,
-				    .op = ft_op_new(&fab, FT_ONE) };
-
-		FT_POST(&fab, rma(&fab, &o));
-		ft_wait_good(&fab, o.op);
-	}
-	ft_sync(ft);
-	ft_region_close(&to_read);
-	ft_region_close(&to_write);
-	end(&fab, &both);
-}
-
-/* A closed region cannot be accessed; its neighbour can. */
-static void run_closed(struct ft *ft)
-{
-	struct ft_region first, second;
-	struct ft_fab fab;
-
-	begin(&fab, ft, (struct ft_want){ 0 });
-	ft_region_open(&fab, &first, 10000, ALL, 77);
-	ft_region_open(&fab, &second, 10000, ALL, 78);
-	ft_region_swap(&fab, &first, !ft->rank);
-	ft_region_swap(&fab, &second, !ft->rank);
-	ft_region_close(&first);
-	ft_sync(ft);
-	if (ft->rank == 0) {
-		must_fail(&fab, WRITE, first.there.base, first.there.key, 8);
-		must_fail(&fab, READ, first.there.base, first.there.key, 8);
-		must_fail(&fab, READ, first.there.base, first.there.key, 9000);
-	}
-	ft_sync(ft);
-	end(&fab, &second);
+	rma_end(&fab, &region);
 }
 
 static void run_killed(struct ft *ft)
@@ -432,8 +266,8 @@ static void run_killed(struct ft *ft)
 
 	/* How long a target that was stopped before it was connected is waited for. */
 	setenv("FI_COPYRPC_PEER_TIMEOUT", "2000", 1);
-	begin(&fab, ft, (struct ft_want){ 0 });
-	ft_region_open(&fab, &region, REGION, ALL, 77);
+	rma_begin(&fab, ft, (struct ft_want){ 0 });
+	ft_region_open(&fab, &region, REGION, RMA_ALL, 77);
 	ft_region_swap(&fab, &region, !ft->rank);
 	ft_sync(ft);
 	if (ft->rank == 1)
@@ -448,7 +282,7 @@ static void run_killed(struct ft *ft)
 				    .key = region.there.key };
 
 		ops[i] = o.op = ft_op_new(&fab, FT_ONE);
-		FT_POST(&fab, rma(&fab, &o));
+		FT_POST(&fab, rma_post(&fab, &o));
 	}
 	ft_signal(ft, 1, SIGKILL);
 	for (int i = 0; i < CNT; i++)
@@ -466,8 +300,8 @@ static void run_self(struct ft *ft)
 
 	if (ft->opts->type == FI_EP_MSG)
 		ft_notrun("a connected endpoint is not connected to itself");
-	begin(&fab, ft, (struct ft_want){ 0 });
-	ft_region_open(&fab, &region, 10000, ALL, 77);
+	rma_begin(&fab, ft, (struct ft_want){ 0 });
+	ft_region_open(&fab, &region, 10000, RMA_ALL, 77);
 	ft_fill(out, sizeof(out), 5);
 	for (int i = 0; i < 2; i++) {
 		struct rma_op o = { .how = i ? READ : WRITE,
@@ -477,11 +311,11 @@ static void run_self(struct ft *ft)
 				    .key = region.here.key,
 				    .op = ft_op_new(&fab, FT_ONE) };
 
-		FT_POST(&fab, rma(&fab, &o));
+		FT_POST(&fab, rma_post(&fab, &o));
 		ft_wait_good(&fab, o.op);
 	}
 	FT_CHECK(!memcmp(out, in, sizeof(in)), "wrong bytes");
-	end(&fab, &region);
+	rma_end(&fab, &region);
 }
 
 /* Both sides at once, many operations in flight, in both directions, with messages in between. */
@@ -493,8 +327,8 @@ static void run_crossing(struct ft *ft)
 	struct ft_op *ops[CNT];
 	struct ft_fab fab;
 
-	begin(&fab, ft, (struct ft_want){ 0 });
-	ft_region_open(&fab, &region, CNT * LEN, ALL, 77);
+	rma_begin(&fab, ft, (struct ft_want){ 0 });
+	ft_region_open(&fab, &region, CNT * LEN, RMA_ALL, 77);
 	ft_region_swap(&fab, &region, !ft->rank);
 	for (int round = 0; round < 10; round++) {
 		bool read = round & 1;
@@ -510,7 +344,7 @@ static void run_crossing(struct ft *ft)
 			if (!read)
 				ft_fill(bufs[i], LEN, (uint32_t)(round * CNT + i));
 			ops[i] = o.op = ft_op_new(&fab, FT_ONE);
-			FT_POST(&fab, rma(&fab, &o));
+			FT_POST(&fab, rma_post(&fab, &o));
 		}
 		for (int i = 0; i < CNT; i++)
 			ft_wait_good(&fab, ops[i]);
@@ -519,7 +353,7 @@ static void run_crossing(struct ft *ft)
 				 "piece %d of round %d is wrong", i, round);
 		ft_sync(ft);
 	}
-	end(&fab, &region);
+	rma_end(&fab, &region);
 }
 
 /* A region's counter counts every write to it, and nothing else. */
@@ -533,10 +367,11 @@ static void run_events(struct ft *ft)
 	struct ft_fab fab;
 	double deadline;
 
-	begin(&fab, ft, (struct ft_want){ .caps = FI_RMA_EVENT });
-	ft_region_open(&fab, &region, LEN, ALL, 81);
+	rma_begin(&fab, ft, (struct ft_want){ .caps = FI_RMA_EVENT });
+	ft_region_open(&fab, &region, LEN, RMA_ALL, 81);
 	FT_CLOSE(region.mr);
-	FT_OK(fi_mr_reg(fab.domain, region.buf, LEN, ALL, 0, 81, FI_RMA_EVENT, &region.mr, NULL));
+	FT_OK(fi_mr_reg(fab.domain, region.buf, LEN, RMA_ALL, 0, 81, FI_RMA_EVENT, &region.mr,
+			NULL));
 	FT_OK(fi_cntr_open(fab.domain, &attr, &cntr, NULL));
 	FT_OK(fi_mr_bind(region.mr, &cntr->fid, FI_REMOTE_WRITE));
 	region.here.key = fi_mr_key(region.mr);
@@ -550,7 +385,7 @@ static void run_events(struct ft *ft)
 				    .addr = region.there.base,
 				    .op = ft_op_new(&fab, FT_ONE) };
 
-		FT_POST(&fab, rma(&fab, &o));
+		FT_POST(&fab, rma_post(&fab, &o));
 		ft_wait_good(&fab, o.op);
 	}
 	deadline = ft_deadline(&fab);
@@ -561,8 +396,8 @@ static void run_events(struct ft *ft)
 	FT_RET(fi_cntr_readerr(cntr), 0);
 	FT_CLOSE(region.mr);
 	FT_CLOSE(cntr);
-	FT_OK(fi_mr_reg(fab.domain, region.buf, LEN, ALL, 0, 81, 0, &region.mr, NULL));
-	end(&fab, &region);
+	FT_OK(fi_mr_reg(fab.domain, region.buf, LEN, RMA_ALL, 0, 81, 0, &region.mr, NULL));
+	rma_end(&fab, &region);
 }
 
 static const struct ft_case cases[] = {
@@ -575,9 +410,9 @@ static const struct ft_case cases[] = {
 		"After FI_DELIVERY_COMPLETE the target sees the bytes."),
 	FT_CASE("silent", run_silent,
 		"Counted if silent; the target has a completion of data only."),
-	FT_CASE("forbidden", run_forbidden,
+	FT_CASE("forbidden", rma_run_forbidden,
 		"Bounds, keys and rights are enforced, with an error at the initiator."),
-	FT_CASE("closed", run_closed, "A closed region is an error at the peer."),
+	FT_CASE("closed", rma_run_closed, "A closed region is an error at the peer."),
 	FT_CASE("crossing", run_crossing, "Many from both sides at once."),
 	FT_CASE("self", run_self, "An endpoint reaches its own memory.", .procs = 1),
 	FT_CASE("killed", run_killed, "What is open with a dead target ends once.", .victims = 2,
