@@ -27,10 +27,10 @@ local kinds = { [0] = "REQ", "RFR", "CR", "RESP" }
 local request_types = { "BATCH", "REPLIES", "GET" }
 local reply_types = { [0] = "at once", "waited", "refused", "sender had been away", "GAP", "KEPT" }
 local frame_kinds = { "message", "call", "response" }
-local operations = { "MSG", "PART", "CONT", "RNDV", "DLVR", "WRITE", "READ", "FETCH", "EXPOSE", "ATOMIC",
+local operations = { [0] = "FAILBACK", "MSG", "PART", "CONT", "RNDV", "DLVR", "WRITE", "READ", "FETCH", "EXPOSE", "ATOMIC",
 	"COLL", "RPC", "LEASE", "SYNC", "DONE" }
 local operation_of = {}
-for number, name in ipairs(operations) do
+for number, name in pairs(operations) do
 	operation_of[name] = number
 end
 local errors = {
@@ -151,6 +151,9 @@ local sync_s = declare("sync", "Match-complete message", { { "send_id", 4 } })
 local status_s = declare("status", "Status", { { "status", 4, names = status_names }, { "recv_id", 4 }, { "len", 8 } })
 local done_s = declare("done", "End of a kept message", {
 	{ "send_id", 4 }, { "status", 4, names = status_names }, { "recv_id", 4 }, { "zero", 4, zero = true },
+})
+local failback_s = declare("failback", "End for a better path", {
+	{ "kind", 4, names = { "ask", "yes", "no", "later" } }, { "paths", 4, hex = true },
 })
 local access_s = declare("access", "Access", {
 	{ "addr", 8, hex = true }, { "key", 8, hex = true }, { "len", 8 }, { "offset", 8 }, { "total", 8 },
@@ -606,6 +609,7 @@ local own_fields = {
 	DLVR = { call = {}, bytes = true },
 	SYNC = { call = { sync_s }, bytes = true },
 	DONE = { oneway = { done_s } },
+	FAILBACK = { oneway = { failback_s } },
 	WRITE = { call = { access_s }, bytes = true },
 	READ = { call = { access_s } },
 	FETCH = { call = { access_s, fetch_s } },

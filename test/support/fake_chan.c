@@ -252,6 +252,11 @@ static bool fake_is_busy(struct core_chan *chan)
 	return false;
 }
 
+static uint32_t fake_better(struct core_chan *chan, bool regained)
+{
+	return fake_engine_cfg.better;
+}
+
 static void fake_stop(struct core_chan *chan)
 {
 	struct fake_chan *fc = fake_of(chan);
@@ -302,6 +307,7 @@ static const struct core_chan_ops fake_chan_ops = {
 	.release = fake_release,
 	.drain = fake_drain,
 	.is_busy = fake_is_busy,
+	.better = fake_better,
 	.stop = fake_stop,
 	.close = fake_close,
 };

@@ -29,6 +29,7 @@ struct fake_engine_cfg {
 	int expose_err;   /* error of every expose, or 0 */
 	int get_err;      /* status of every get, or 0 */
 	unsigned lazy_up; /* progress calls before a channel is up */
+	uint32_t better;  /* paths that both ends can use and no channel takes */
 	bool no_acks;     /* CORE_CHAN_ASYNC: progress reports no acknowledgements */
 };
 

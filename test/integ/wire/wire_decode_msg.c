@@ -78,6 +78,12 @@ static const struct field done_fields[] = {
 	{ 0 },
 };
 
+static const struct field failback_fields[] = {
+	FIELD(wire_failback, "failback", kind),
+	FIELD(wire_failback, "failback", paths),
+	{ 0 },
+};
+
 static const struct field access_fields[] = {
 	FIELD(wire_rma, "access", addr),  FIELD(wire_rma, "access", key),
 	FIELD(wire_rma, "access", len),   FIELD(wire_rma, "access", offset),
@@ -120,12 +126,13 @@ static const struct field lease_fields[] = {
 
 /** Fields behind tag and data. Operations without an entry have none of their own. */
 static const struct field *const own_fields[WIRE_OP_MASK + 1] = {
-	[WIRE_OP_PART] = part_fields,     [WIRE_OP_CONT] = cont_fields,
-	[WIRE_OP_RNDV] = rndv_fields,     [WIRE_OP_SYNC] = sync_fields,
-	[WIRE_OP_DONE] = done_fields,     [WIRE_OP_WRITE] = access_fields,
-	[WIRE_OP_READ] = access_fields,   [WIRE_OP_FETCH] = access_fields,
-	[WIRE_OP_EXPOSE] = access_fields, [WIRE_OP_ATOMIC] = atomic_fields,
-	[WIRE_OP_COLL] = coll_fields,     [WIRE_OP_LEASE] = lease_fields,
+	[WIRE_OP_PART] = part_fields,         [WIRE_OP_CONT] = cont_fields,
+	[WIRE_OP_RNDV] = rndv_fields,         [WIRE_OP_SYNC] = sync_fields,
+	[WIRE_OP_DONE] = done_fields,         [WIRE_OP_WRITE] = access_fields,
+	[WIRE_OP_READ] = access_fields,       [WIRE_OP_FETCH] = access_fields,
+	[WIRE_OP_EXPOSE] = access_fields,     [WIRE_OP_ATOMIC] = atomic_fields,
+	[WIRE_OP_COLL] = coll_fields,         [WIRE_OP_LEASE] = lease_fields,
+	[WIRE_OP_FAILBACK] = failback_fields,
 };
 
 /** Prints the operation's own fields, behind tag and data. */

@@ -63,12 +63,18 @@ static void whole_down(struct core_chan *chan, int err)
 	whole_close_chan(w);
 }
 
+static void whole_regained(struct core_ep *ep)
+{
+	whole_of(ep)->regained++;
+}
+
 static const struct core_upcalls whole_upcalls = {
 	.on_msg = whole_msg,
 	.on_acked = whole_arrived,
 	.on_up = whole_up,
 	.on_connect_failed = whole_failed,
 	.on_down = whole_down,
+	.on_regained = whole_regained,
 };
 
 void whole_open(struct whole *w, const struct eng_transports *transports)

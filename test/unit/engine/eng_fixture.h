@@ -22,7 +22,7 @@ struct whole {
 	struct core_engine_ep *eep;
 	struct sockaddr_storage addr;
 	struct core_chan *chan;
-	int up, down, failed, msgs;
+	int up, down, failed, msgs, regained;
 	int err;
 	struct sockaddr_storage failed_addr;
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Outages of the second transport's device: what the handshake knows, and when it is reopened. */
+/*
+ * Outages of a transport's device: what the handshake knows, when it is reopened, and which
+ * connections return to it.
+ */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,6 +16,7 @@
 #include "engine/eng_conn.h"
 #include "engine/eng_event.h"
 #include "engine/eng_outage.h"
+#include "util/clock.h"
 #include "wire/wire_cm.h"
 
 #define BOTH (WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC)
@@ -250,4 +254,106 @@ Test(eng_outage, a_device_that_cannot_be_waited_for_stays_closed)
 	look();
 	cr_expect_eq(transport->outage, 0);
 	cr_expect_not(engine->has_outage);
+}
+
+/* ---- connections that return: here the frail device is that of the better path ---- */
+
+static int open_better(struct eng_transport *t)
+{
+	int ret;
+
+	t->ops = &fake_transport_ops[0];
+	ret = t->ops->open(t);
+	t->ops = &frail;
+	return ret;
+}
+
+static void start_better(void)
+{
+	state = reopen_ret = 0;
+	frail = fake_transport_ops[0];
+	frail.open = open_better;
+	frail.poll = count_poll;
+	frail.progress = NULL;
+	frail.health = health;
+	frail.reopen = reopen;
+	transports = (struct eng_transports){ 2, { &frail, &fake_transport_ops[1] } };
+	whole_open(&wholes[0], &transports);
+	whole_open(&wholes[1], &fake_transports_both);
+	transport = eng_transport_at(wholes[0].engine, 0);
+}
+
+TestSuite(eng_outage_better, .init = start_better, .fini = wholes_close, .timeout = 200);
+
+static uint32_t meet(void)
+{
+	wholes[0].up = wholes[1].up = 0;
+	wholes_connect();
+	wholes_until(&wholes[0].up);
+	wholes_until(&wholes[1].up);
+	return eng_conn_of(wholes[0].chan)->transport->ops->path;
+}
+
+Test(eng_outage_better, connections_made_in_an_outage_may_return_after_it)
+{
+	look();
+	cr_expect_eq(wholes[0].regained, 0, "there was no outage");
+	state = -FI_ENETDOWN;
+	look();
+	cr_expect_eq(wholes[0].regained, 0, "not yet");
+	cr_assert_eq(meet(), WIRE_CM_PATH_NIC);
+	cr_expect_eq(eng_chan_better(wholes[0].chan, true), 0);
+	cr_expect_eq(eng_chan_better(wholes[0].chan, false), 0);
+	state = 0;
+	look();
+	cr_expect_eq(wholes[0].regained, 1);
+	cr_expect_eq(eng_chan_better(wholes[0].chan, true), WIRE_CM_PATH_SHM);
+	cr_expect_eq(eng_chan_better(wholes[0].chan, false), WIRE_CM_PATH_SHM);
+	cr_expect_eq(eng_chan_better(wholes[1].chan, true), 0, "nothing was out here");
+	cr_expect_eq(eng_chan_better(wholes[1].chan, false), WIRE_CM_PATH_SHM);
+	look();
+	cr_expect_eq(wholes[0].regained, 2, "again, for those that could not");
+	state = -FI_ENETDOWN;
+	look();
+	cr_expect_eq(eng_chan_better(wholes[0].chan, true), 0, "it is out again");
+}
+
+Test(eng_outage_better, connections_that_cannot_profit_do_not_return)
+{
+	state = -FI_ENETDOWN;
+	look();
+	state = 0;
+	look();
+	cr_assert_eq(meet(), WIRE_CM_PATH_SHM);
+	cr_expect_eq(eng_chan_better(wholes[0].chan, true), 0, "it has the best path");
+	look();
+	cr_expect_eq(wholes[0].regained, 0);
+}
+
+/** Notes the outages once more, as for a connection that comes up now. */
+static uint32_t paths_noted(struct eng_conn *conn)
+{
+	conn->out_paths = 0;
+	conn->engine->detour_cnt = 0;
+	eng_outage_on_up(conn);
+	cr_assert_eq(conn->engine->detour_cnt, conn->out_paths != 0);
+	return conn->out_paths;
+}
+
+Test(eng_outage_better, a_handshake_may_have_begun_before_the_end_of_the_outage)
+{
+	state = -FI_ENETDOWN;
+	look();
+	meet();
+	cr_expect_eq(wholes[0].engine->detour_cnt, 1);
+	state = 0;
+	look();
+	cr_expect_eq(paths_noted(eng_conn_of(wholes[0].chan)), WIRE_CM_PATH_SHM);
+	transport->back_ns = 1;
+	cr_expect_eq(paths_noted(eng_conn_of(wholes[0].chan)), 0, "long ago");
+	transport->back_ns = util_clock_ns();
+	cr_expect_eq(paths_noted(eng_conn_of(wholes[0].chan)), WIRE_CM_PATH_SHM);
+	wholes[0].chan->ops->close(wholes[0].chan);
+	wholes[0].chan = NULL;
+	cr_expect_eq(wholes[0].engine->detour_cnt, 0);
 }

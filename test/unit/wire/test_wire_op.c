@@ -13,6 +13,7 @@
 
 Test(wire_op, operation_numbers_are_fixed)
 {
+	cr_assert_eq(WIRE_OP_FAILBACK, 0);
 	cr_assert_eq(WIRE_OP_MSG, 1);
 	cr_assert_eq(WIRE_OP_PART, 2);
 	cr_assert_eq(WIRE_OP_CONT, 3);
@@ -124,6 +125,16 @@ Test(wire_op, the_end_of_a_kept_message_is_id_status_and_id_of_the_receiver)
 
 	EXPECT_BYTES(done, 0x04, 0x03, 0x02, 0x01, 0x14, 0x13, 0x12, 0x11, 0x24, 0x23, 0x22, 0x21,
 		     0, 0, 0, 0);
+}
+
+Test(wire_op, leaving_is_a_kind_and_paths)
+{
+	struct wire_failback failback = { .kind = WIRE_FAILBACK_ASK, .paths = 0x01020304 };
+
+	EXPECT_BYTES(failback, 1, 0, 0, 0, 0x04, 0x03, 0x02, 0x01);
+	cr_assert_eq(WIRE_FAILBACK_YES, 2);
+	cr_assert_eq(WIRE_FAILBACK_NO, 3);
+	cr_assert_eq(WIRE_FAILBACK_LATER, 4);
 }
 
 Test(wire_op, status_is_error_id_and_length)

@@ -329,6 +329,12 @@ struct core_chan_ops {
 	 * on_down follows, in bounded time. NULL: close never waits.
 	 */
 	bool (*withdraw)(struct core_chan *chan);
+	/*
+	 * Returns the paths that are better than the channel's and that this end can use
+	 * (WIRE_CM_PATH_*).
+	 * `regained`: only those that were out when the channel was made. NULL: there are none.
+	 */
+	uint32_t (*better)(struct core_chan *chan, bool regained);
 	/* Writes levels, as round trips, to chan->stats. NULL: the channel has none. */
 	void (*show)(struct core_chan *chan);
 	/* Returns true while accepted messages may be lost by a close. fi_close polls this. */
@@ -444,6 +450,11 @@ struct core_upcalls {
 	void (*on_refused)(struct core_ep *ep, int err, const void *data, size_t len);
 	/* Comes every few seconds while progress is made: see core/watch/core_watch.h. */
 	void (*on_watch)(struct core_ep *ep);
+	/*
+	 * Paths that were out can be used again: channels may have better ones (core_failback.h).
+	 * Comes every second from then on, while progress is made.
+	 */
+	void (*on_regained)(struct core_ep *ep);
 	/*
 	 * For a connected endpoint (core_conn.h): progress would deliver an event. Called by the
 	 * control thread, without the domain's lock.

@@ -29,7 +29,10 @@ struct core_module {
 	void (*ep_flush)(struct core_ep *ep);
 	/* Messages of an unknown number may be lost, though their sender is alive. */
 	void (*ep_lost)(struct core_ep *ep, int err);
-	/* A peer fails: the channel and its memory still exist. */
+	/*
+	 * A peer fails: the channel and its memory still exist. `err` 0, here and below: only the
+	 * connection ends, as agreed, and another one follows.
+	 */
 	void (*peer_failing)(struct core_peer *peer, int err);
 	/* A peer has failed: it has no channel, and its operations have ended. */
 	void (*peer_failed)(struct core_peer *peer, int err);

@@ -41,12 +41,15 @@ static int core_op_start(struct core_op *op)
 {
 	int ret;
 
-	if ((op->fence && core_op_must_wait(op)) || (op->peer->direct_reads && !op->reads))
+	if ((op->fence && core_op_must_wait(op)) || (op->peer->direct_reads && !op->reads) ||
+	    (op->peer->holds && !op->tried))
 		return -FI_EAGAIN;
 	core_op_unqueue(op);
 	ret = op->ops->start(op);
-	if (ret)
+	if (ret) {
+		op->tried = true;
 		core_op_queue(op, true);
+	}
 	return ret;
 }
 
@@ -109,6 +112,7 @@ void core_op_adopt(struct core_op *op, const struct core_op_ops *ops, struct cor
 	op->ops = ops;
 	op->peer = peer;
 	op->queued = false;
+	op->tried = false;
 	op->watched = false;
 	util_list_init(&op->wait_link);
 	util_list_push_back(&peer->tx, &op->peer_link);

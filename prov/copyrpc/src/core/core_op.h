@@ -60,6 +60,7 @@ struct core_op {
 	bool queued;  /* not started */
 	bool watched; /* was the oldest of its peer at a look (core/watch/core_watch.h) */
 	bool fence;   /* set by the submitter: starts after all earlier operations have ended */
+	bool tried;   /* queued: its start found no room, and may have done a part */
 	bool reads;   /* set by the submitter: may start while direct reads are in progress */
 	struct util_list peer_link; /* core_peer.tx */
 	struct util_list wait_link; /* core_peer.tx_queue or .tx_stream */

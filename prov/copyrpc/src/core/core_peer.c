@@ -36,8 +36,7 @@ void core_peer_set_eager(struct core_peer *peer)
 {
 	peer->eager_end = 0;
 	peer->simple.may = false;
-	if (peer->state == CORE_PEER_UP && util_list_is_empty(&peer->tx_queue) &&
-	    !peer->direct_reads) {
+	if (peer->state == CORE_PEER_UP && !core_peer_queues(peer) && !peer->direct_reads) {
 		peer->eager_end = core_peer_eager_max(peer) + 1;
 		peer->simple.may = peer->chan->reg_dev && !peer->ep->rma_ordered;
 	}
@@ -73,6 +72,9 @@ static struct core_peer *core_peer_new(struct core_ep *ep, const struct sockaddr
 	util_list_init(&peer->ep_link);
 	util_list_init(&peer->work.link);
 	peer->work.run = core_op_resume;
+	util_list_init(&peer->failback.work.link);
+	peer->failback.work.run = core_failback_run;
+	peer->failback.work.retry = core_failback_retry;
 	memcpy(&peer->addr, addr,
 	       addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 					   : sizeof(struct sockaddr_in));
@@ -310,7 +312,10 @@ void core_peer_on_up(struct core_ep *ep, struct core_chan *chan, const struct so
 		chan->ops->close(chan); /* the peer connects again, after the end of the old one */
 		return;
 	}
-	if (peer->chan)
+	if (peer->chan && incarnation == peer->incarnation &&
+	    core_failback_is_agreed(peer, -FI_ESHUTDOWN))
+		core_peer_fail(peer, 0, CORE_PEER_IDLE);
+	else if (peer->chan)
 		core_peer_fail(peer, -FI_ECONNABORTED, CORE_PEER_DEAD);
 	peer->incarnation = incarnation;
 	core_peer_up(peer, chan);
@@ -355,6 +360,10 @@ void core_peer_on_down(struct core_chan *chan, int err)
 	struct core_peer *peer = chan->peer;
 	bool goodbye = err == -FI_ESHUTDOWN;
 
+	if (core_failback_is_agreed(peer, err)) {
+		core_failback_end(peer);
+		return;
+	}
 	core_peer_fail(peer, err, goodbye ? CORE_PEER_IDLE : CORE_PEER_DEAD);
 	if (core_peer_is_alive(err))
 		CORE_MODULES_CALL(ep_lost, peer->ep, err);
@@ -383,10 +392,12 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 	CORE_MODULES_CALL(peer_failing, peer, err);
 	peer->chan = NULL;
 	util_list_remove(&peer->work.link);
+	core_failback_reset(peer);
 	if (peer->state != state)
 		core_peer_set_state(peer, state);
 	core_pending_fail_peer(peer, err);
-	core_op_fail_peer(peer, err);
+	if (err)
+		core_op_fail_peer(peer, err);
 	CORE_MODULES_CALL(peer_failed, peer, err);
 	core_peer_set_eager(peer);
 	if (chan)
@@ -406,6 +417,7 @@ void core_peer_free(struct core_peer *peer)
 		core_op_fail_peer(peer, -FI_ESHUTDOWN);
 	CORE_MODULES_CALL(peer_free, peer);
 	util_list_remove(&peer->ep_link);
+	util_list_remove(&peer->failback.work.link);
 	util_list_remove(&peer->work.link);
 	if (peer->fi_addr < ep->peer_cnt)
 		ep->peers[peer->fi_addr] = NULL;

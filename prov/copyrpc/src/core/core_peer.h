@@ -23,6 +23,7 @@
 #include "core/core_chan.h"
 #include "core/core_dom.h"
 #include "core/core_ep.h"
+#include "core/core_failback.h"
 #include "core/core_pending.h"
 #include "core/core_simple.h"
 #include "core/core_tx_selector.h"
@@ -73,10 +74,11 @@ struct core_peer {
 	fi_addr_t fi_addr; /* FI_ADDR_NOTAVAIL: unnamed */
 	uint32_t id;       /* source for matching; unique in the endpoint */
 	enum core_peer_state state;
-	bool inject_pending;       /* an inject returned -FI_EAGAIN because not connected */
-	int inject_err;            /* error of that connect (-FI_E*), returned to the next inject */
-	struct util_list tx;       /* core_op.peer_link: all open operations */
-	struct util_list tx_queue; /* core_op.wait_link: not started, in order */
+	bool holds;          /* operations wait for the end of the connection (core_failback.h) */
+	bool inject_pending; /* an inject returned -FI_EAGAIN because not connected */
+	int inject_err;      /* error of that connect (-FI_E*), returned to the next inject */
+	struct util_list tx; /* core_op.peer_link: all open operations */
+	struct util_list tx_queue;  /* core_op.wait_link: not started, in order */
 	struct util_list tx_stream; /* core_op.wait_link: started, more to send */
 	struct util_list rx;        /* core_unexp.peer_link: messages from this peer, not ended */
 	struct util_list rma_deferred; /* core_rma_deferred.peer_link: long accesses of this peer */
@@ -95,6 +97,7 @@ struct core_peer {
 	struct sockaddr_storage addr; /* name; unnamed: as on_up passed it */
 	bool is_authentic;            /* unnamed: the peer has proved that the name is its own */
 	struct core_peer_watch watch;
+	struct core_failback failback;
 };
 
 /** Returns true while messages to the peer, which is up, wait to be sent or are in flight. */
@@ -128,13 +131,22 @@ void core_peer_up(struct core_peer *peer, struct core_chan *chan);
 /** Starts a handshake if none is in progress. Returns 0 or -FI_E*. */
 int core_peer_connect(struct core_peer *peer);
 
+/** Returns true while operations wait to be sent, or must. */
+static inline bool core_peer_queues(const struct core_peer *peer)
+{
+	return peer->holds || !util_list_is_empty(&peer->tx_queue);
+}
+
 /** Returns the length of the longest eager message to a peer with a channel. */
 size_t core_peer_eager_max(const struct core_peer *peer);
 
 /** Recomputes eager_end after a change of state or queue. */
 void core_peer_set_eager(struct core_peer *peer);
 
-/** Ends all open operations of the peer with `err` (-FI_E*) and puts it in `state`. */
+/**
+ * Ends all open operations of the peer with `err` (-FI_E*) and puts it in `state`. 0: the
+ * connection ends as agreed (core_failback.h), operations that wait stay, and none is in flight.
+ */
 void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state);
 
 /** Closes the channel and frees the peer. */

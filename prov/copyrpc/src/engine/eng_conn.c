@@ -56,6 +56,7 @@ void eng_conn_up(struct eng_conn *conn)
 		return;
 	}
 	conn->up_reported = true;
+	eng_outage_on_up(conn);
 	if (cm_conn_is_authentic(conn->cm))
 		conn->chan.caps |= CORE_CHAN_AUTHENTIC;
 	engine->up->on_up(ep, &conn->chan, (struct sockaddr *)&addr, cm_conn_incarnation(conn->cm));
@@ -130,6 +131,7 @@ void eng_conn_free(struct eng_conn *conn)
 	eng_stats_conn_end(conn);
 	if (conn->attached)
 		eng_transport_put(transport);
+	engine->detour_cnt -= conn->out_paths != 0;
 	transport->ops->free(conn);
 	eng_outage_put(transport);
 }

@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/core_chan.h"
 #include "util/list.h"
@@ -31,10 +32,11 @@ struct eng_conn {
 	struct core_engine *engine;
 	struct eng_transport *transport;
 	const struct core_upcalls *up;
-	int err;          /* Not 0: failed; nothing is sent or received any more */
-	bool up_reported; /* The channel was reported to core */
-	bool attached;    /* The transport polls the connection */
-	bool stopped;     /* Only the memory is still in use */
+	int err;           /* Not 0: failed; nothing is sent or received any more */
+	bool up_reported;  /* The channel was reported to core */
+	bool attached;     /* The transport polls the connection */
+	bool stopped;      /* Only the memory is still in use */
+	uint8_t out_paths; /* Better paths of this end, out when it came up, or just before */
 	struct core_ep *ep;
 	struct core_engine_ep *eep;
 	struct cm_conn *cm;

@@ -43,10 +43,11 @@ struct core_engine {
 	 * the lock.
 	 */
 	uint32_t attention;
-	bool has_outage; /* A device is out, or may be (eng_outage.h): sleepers look; atomic */
-	bool must_look;  /* A connection failed, or the time has come to look at the devices */
-	bool has_others; /* Transports behind the first have connections */
-	size_t mem;      /* Bytes counted against FI_COPYRPC_MEM; atomic */
+	uint32_t detour_cnt; /* Connections with out_paths (eng_conn.h) */
+	bool has_outage;     /* A device is out, or may be (eng_outage.h): sleepers look; atomic */
+	bool must_look;      /* A connection failed, or the time has come to look at the devices */
+	bool has_others;     /* Transports behind the first have connections */
+	size_t mem;          /* Bytes counted against FI_COPYRPC_MEM; atomic */
 	/* Row of connections for which the page has none (eng_stats.h), or NULL */
 	struct copyrpc_stats_peer *rest;
 	struct copyrpc_stats_peer unread; /* Row of connections that are not up */

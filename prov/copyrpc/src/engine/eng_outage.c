@@ -6,12 +6,15 @@
 #include <rdma/fi_errno.h>
 #include <sys/epoll.h>
 
+#include "engine/eng_conn.h"
 #include "engine/eng_event.h"
 #include "engine/eng_stats.h"
 #include "util/clock.h"
 #include "util/log.h"
 
-#define ENG_OUTAGE_PAUSE_NS (500 * UTIL_NS_PER_MS) /* between attempts to open a device */
+/* A handshake that began in an outage ends within this time after it. */
+#define ENG_OUTAGE_RECENT_NS (2 * UTIL_NS_PER_S)
+#define ENG_OUTAGE_PAUSE_NS  (500 * UTIL_NS_PER_MS) /* between attempts to open a device */
 
 bool eng_outage_is_possible(struct core_engine *engine)
 {
@@ -29,6 +32,29 @@ static uint32_t eng_outage_paths(struct core_engine *engine)
 		if (eng_transport_at(engine, i)->outage)
 			paths |= eng_transport_at(engine, i)->ops->path;
 	return paths;
+}
+
+/** Returns the paths that are out, or were when a handshake began that has just ended. */
+static uint32_t eng_outage_recent(struct core_engine *engine)
+{
+	uint32_t paths = eng_outage_paths(engine);
+	uint64_t now_ns = util_clock_ns();
+
+	for (uint32_t i = 0; i < engine->transport_cnt; i++) {
+		const struct eng_transport *transport = eng_transport_at(engine, i);
+
+		if (transport->back_ns && now_ns - transport->back_ns < ENG_OUTAGE_RECENT_NS)
+			paths |= transport->ops->path;
+	}
+	return paths;
+}
+
+void eng_outage_on_up(struct eng_conn *conn)
+{
+	uint32_t better = conn->transport->ops->path - 1;
+
+	conn->out_paths = (uint8_t)(eng_outage_recent(conn->engine) & better);
+	conn->engine->detour_cnt += conn->out_paths != 0;
 }
 
 void eng_outage_tell(struct core_engine_ep *eep)
@@ -84,9 +110,12 @@ static void eng_outage_changed(struct eng_transport *transport, int before)
 			  "device %s is out (%s): connections take other paths if there are any, "
 			  "or wait until it is back\n",
 			  transport->ops->name, fi_strerror(-transport->outage));
-	if (!transport->outage)
-		UTIL_WARN(EP_CTRL, "device %s is back after %llu ms\n", transport->ops->name,
+	if (!transport->outage) {
+		UTIL_WARN(EP_CTRL, "device %s is back after %llu ms: connections return to it\n",
+			  transport->ops->name,
 			  (unsigned long long)((now_ns - transport->outage_ns) / UTIL_NS_PER_MS));
+		transport->back_ns = now_ns;
+	}
 	eng_stats_outage(transport, before, now_ns - transport->outage_ns);
 	eng_outage_tell_all(transport->engine);
 }
@@ -107,6 +136,26 @@ static void eng_outage_look_at(struct eng_transport *transport)
 		eng_outage_changed(transport, before);
 }
 
+/** Returns true if a device is in use again after an outage. */
+static bool eng_outage_is_over(struct core_engine *engine)
+{
+	for (uint32_t i = 0; i < engine->transport_cnt; i++) {
+		const struct eng_transport *transport = eng_transport_at(engine, i);
+
+		if (transport->back_ns && !transport->outage)
+			return true;
+	}
+	return false;
+}
+
+static void eng_outage_offer_all(struct core_engine *engine)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &engine->eeps)
+		engine->up->on_regained(UTIL_CONTAINER_OF(it, struct core_engine_ep, link)->ep);
+}
+
 void eng_outage_look(struct core_engine *engine)
 {
 	__atomic_store_n(&engine->has_outage, false, __ATOMIC_RELAXED);
@@ -116,6 +165,20 @@ void eng_outage_look(struct core_engine *engine)
 	/* Not to false: the control thread may have set it meanwhile. */
 	if (eng_outage_paths(engine))
 		__atomic_store_n(&engine->has_outage, true, __ATOMIC_RELAXED);
+	if (engine->detour_cnt && engine->up->on_regained && eng_outage_is_over(engine))
+		eng_outage_offer_all(engine);
+}
+
+uint32_t eng_chan_better(struct core_chan *chan, bool regained)
+{
+	const struct eng_conn *conn = eng_conn_of(chan);
+	uint32_t paths = UINT32_MAX;
+
+	if (regained)
+		paths = conn->out_paths & ~eng_outage_paths(conn->engine);
+	if (conn->err || !conn->cm || !paths)
+		return 0;
+	return cm_conn_better(conn->cm) & paths;
 }
 
 int eng_outage_enter(struct eng_transport *transport)

@@ -10,7 +10,8 @@
  * down, and takes another one if both ends have one. Otherwise requests wait: for the port by what
  * the device does, for a failed device by -FI_ENODEV from prepare, which is temporary. A failed
  * device is closed when no connection refers to it any more, and opened again once it is back;
- * regions that were registered with it are registered again.
+ * regions that were registered with it are registered again. Connections that were made meanwhile
+ * and take a worse path end as soon as both ends agree, for one over the device (core_failback.h).
  *
  * Called by progress: eng_outage_look where a connection failed, and at ENG_EVENT_LOOK, every
  * ENG_OUTAGE_LOOK_MS while progress is made; in an outage, of sleeping threads too. The control
@@ -54,6 +55,12 @@ int eng_outage_leave(struct core_engine_ep *eep, struct eng_transport *transport
 
 /** Ends a use that eng_outage_leave began with `ret` 0: the connection is freed. */
 void eng_outage_put(struct eng_transport *transport);
+
+/** Notes the better paths that are out, for the time when they are back. */
+void eng_outage_on_up(struct eng_conn *conn);
+
+/** Implements core_chan_ops.better. */
+uint32_t eng_chan_better(struct core_chan *chan, bool regained);
 
 /** States the paths that are down to the handshake of a new endpoint. */
 void eng_outage_tell(struct core_engine_ep *eep);

@@ -143,6 +143,7 @@ struct eng_transport {
 	bool refused;       /* the last prepare returned -FI_EIO */
 	uint32_t user_cnt;  /* connections from prepare to free */
 	uint64_t outage_ns; /* when the outage began */
+	uint64_t back_ns;   /* end of the last outage; 0: there was none */
 	uint64_t reopen_ns; /* earliest time of the next attempt to open the device */
 };
 

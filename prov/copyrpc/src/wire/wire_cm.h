@@ -76,6 +76,9 @@ enum wire_cm_type {
 /** Connections by RDMA devices may move between queue pairs (docs/mlx5.md, section 6). */
 #define WIRE_CM_FEATURE_MOVES 0x4ull
 
+/** Connections may end for a better path (core/core_failback.h). */
+#define WIRE_CM_FEATURE_FAILBACK 0x8ull
+
 /** Paths that an end offers. */
 #define WIRE_CM_PATH_SHM 0x1u /* shared memory of one host: HELLO on a stream */
 #define WIRE_CM_PATH_NIC 0x2u /* RDMA devices; HELLO of this path and those below in a datagram */

@@ -24,9 +24,11 @@
 #include <stdint.h>
 
 enum wire_op {
-	WIRE_OP_MSG = 1,    /* whole message: matched, delivered */
-	WIRE_OP_PART = 2,   /* first part of a message sent in parts: struct wire_part follows */
-	WIRE_OP_CONT = 3,   /* later part: struct wire_cont, no tag, no data; the last part may be
+	WIRE_OP_FAILBACK = 0, /* one-way: the end of the connection, for a better one: struct
+			      * wire_failback follows */
+	WIRE_OP_MSG = 1,      /* whole message: matched, delivered */
+	WIRE_OP_PART = 2,     /* first part of a message sent in parts: struct wire_part follows */
+	WIRE_OP_CONT = 3,     /* later part: struct wire_cont, no tag, no data; the last part may be
 			      * a call, and is after WIRE_STATUS_PULL */
 	WIRE_OP_RNDV = 4,   /* call: announces a message for rendezvous: struct wire_rndv follows */
 	WIRE_OP_DLVR = 5,   /* call: whole message; the response confirms its delivery */
@@ -123,6 +125,19 @@ struct wire_done {
 	uint32_t zero;
 };
 
+/** WIRE_OP_FAILBACK: see core/core_failback.h. */
+struct wire_failback {
+	uint32_t kind;  /* enum wire_failback_kind */
+	uint32_t paths; /* ASK: those that the sender can use again; else 0 */
+};
+
+enum wire_failback_kind {
+	WIRE_FAILBACK_ASK = 1,   /* the sender is idle, and proposes the end */
+	WIRE_FAILBACK_YES = 2,   /* the sender is idle: the other end closes the connection */
+	WIRE_FAILBACK_NO = 3,    /* the sender has none of these paths */
+	WIRE_FAILBACK_LATER = 4, /* the sender does not become idle */
+};
+
 #define WIRE_STATUS_PULL 0xFFFFFFFFu /* the receiver cannot get the bytes: send in parts */
 #define WIRE_STATUS_KEPT 0xFFFFFFFEu /* no receive matches yet: a DONE follows */
 #define WIRE_HINT_LATE   1u          /* no receive was posted when the message arrived */
@@ -133,6 +148,7 @@ static_assert(sizeof(struct wire_rndv) == 32, "wire");
 static_assert(sizeof(struct wire_sync) == 4, "wire");
 static_assert(sizeof(struct wire_status) == 16, "wire");
 static_assert(sizeof(struct wire_done) == 16, "wire");
+static_assert(sizeof(struct wire_failback) == 8, "wire");
 
 /** Returns the bytes of tag and CQ data that the flags of an operation word announce. */
 static inline uint32_t wire_ext_len(uint32_t op)

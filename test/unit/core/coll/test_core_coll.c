@@ -5,6 +5,9 @@
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 
+#include "core/core_failback.h"
+#include "core/core_peer.h"
+#include "support/rng.h"
 #include "unit/core/coll/coll_world.h"
 #include "unit/core/must.h"
 
@@ -58,6 +61,39 @@ Test(core_coll, a_second_group_of_the_same_members_has_another_id)
 	nodes_settle(coll_world.nodes, COLL_NODES);
 	for (unsigned me = 0; me < COLL_NODES; me++)
 		MUST(!coll_ended(me, &coll_world));
+}
+
+/** Lets a member ask all peers for a better path, however short ago the last attempt was. */
+static void ask_all(unsigned me)
+{
+	struct core_ep *ep = &coll_world.nodes[me].ep;
+
+	for (unsigned at = 0; at < COLL_NODES; at++)
+		if (core_peer_lookup(ep, at))
+			core_peer_lookup(ep, at)->failback.last_ns = 0;
+	core_failback_look(ep);
+}
+
+Test(core_coll, operations_go_on_while_connections_are_replaced)
+{
+	struct rng rng = { .state = 5 };
+
+	fake_engine_cfg.better = 2;
+	for (unsigned round = 0; round < 100; round++) {
+		for (unsigned me = 0; me < COLL_NODES; me++)
+			MUST(!coll_post(me, FI_ALLREDUCE, 0, 1 + round * 20, &coll_world));
+		for (unsigned step = 0; step < 30; step++) {
+			if (rng_chance(&rng, 1, 10))
+				ask_all((unsigned)rng_below(&rng, COLL_NODES));
+			core_dom_progress(&coll_world.nodes[rng_below(&rng, COLL_NODES)].dom);
+		}
+		nodes_settle(coll_world.nodes, COLL_NODES);
+		for (unsigned me = 0; me < COLL_NODES; me++) {
+			MUST(!coll_ended(me, &coll_world));
+			MUST(coll_ended(me, &coll_world) == 1);
+		}
+	}
+	cr_expect_gt(fake_engine_reconnects(), 100);
 }
 
 Test(core_coll, an_endpoint_outside_the_member_list_cannot_join)

@@ -101,6 +101,28 @@ Test(core_rma_lessee, a_peer_that_was_forgotten_reaches_nothing)
 	rma_stop();
 }
 
+/* A failback holds operations back, and may end the connection before they have started. */
+Test(core_rma_lessee, a_revocation_that_waits_ends_with_the_connection)
+{
+	struct core_peer *peer;
+
+	start();
+	cr_expect_eq(access_all(), 3);
+	peer = core_peer_lookup(&rma_nodes[1].ep, 0);
+	peer->holds = true;
+	core_mr_remove(&rma_nodes[1].dom, &rma_regions[1]);
+	core_rma_lessee_revoke(&rma_regions[1]);
+	cr_assert_eq(rma_nodes[1].ep.tx_queued, 1);
+	core_peer_fail(peer, 0, CORE_PEER_IDLE);
+	cr_expect_eq(rma_nodes[1].ep.tx_queued, 0);
+	cr_expect_eq(rma_nodes[1].ep.tx_open, 0);
+	cr_expect(util_list_is_empty(&peer->tx));
+	cr_expect_not(core_mr_is_busy(&rma_regions[1]));
+	core_mr_dereg(&rma_regions[1]);
+	rma_region_open(1, RMA_BOTH, 0);
+	rma_stop();
+}
+
 Test(core_rma_lessee, a_region_is_registered_once_for_all_who_ask)
 {
 	start();

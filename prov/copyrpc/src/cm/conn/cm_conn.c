@@ -354,6 +354,30 @@ const struct util_job_name *cm_conn_identity(const struct cm_conn *conn)
 	return conn->has_identity ? &conn->identity : NULL;
 }
 
+static uint32_t cm_conn_better_locked(const struct cm_conn *conn)
+{
+	const struct cm_ep *cep = conn->cep;
+	uint32_t paths;
+
+	if (!cep || conn->state != CM_CONN_UP || !(conn->features & WIRE_CM_FEATURE_FAILBACK))
+		return 0;
+	paths = cm_ep_sound_paths(cep, cep->paths.all);
+	return cm_peer_usable_paths(conn->peer, conn->peer_inc, paths) & (conn->path - 1);
+}
+
+uint32_t cm_conn_better(const struct cm_conn *conn)
+{
+	struct cm_node *node = __atomic_load_n(&conn->node, __ATOMIC_ACQUIRE);
+	uint32_t paths;
+
+	if (!node)
+		return 0;
+	cm_node_lock(node);
+	paths = cm_conn_better_locked(conn);
+	cm_node_unlock(node);
+	return paths;
+}
+
 static void cm_conn_put_locked(struct cm_conn *conn)
 {
 	struct cm_peer *peer = conn->peer;

@@ -237,7 +237,7 @@ void core_coll_fail_peer(struct core_peer *peer, int err)
 	struct core_coll_unexp *unexp;
 	struct util_list *it, *tmp;
 
-	if (!coll)
+	if (!coll || !err)
 		return;
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &coll->unexp) {
 		unexp = UTIL_CONTAINER_OF(it, struct core_coll_unexp, link);

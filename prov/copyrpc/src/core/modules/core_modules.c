@@ -8,6 +8,7 @@
 
 #include "core/coll/core_coll_msg.h"
 #include "core/core_conn.h"
+#include "core/core_failback.h"
 #include "core/core_handler.h"
 #include "core/core_module.h"
 #include "core/core_op.h"
@@ -61,6 +62,7 @@ const struct core_module core_modules[CORE_MODULE_CNT] = {
 };
 
 const struct core_handler core_handlers[WIRE_OP_MASK + 1] = {
+	[WIRE_OP_FAILBACK] = { .on_msg = core_failback_on_msg },
 	[WIRE_OP_PART] = { .on_msg = core_rx_on_part },
 	[WIRE_OP_CONT] = { .on_msg = core_rx_on_cont, .on_call = core_rx_on_last_cont },
 	[WIRE_OP_RNDV] = { .on_call = core_rx_on_rndv },
@@ -108,6 +110,7 @@ const struct core_upcalls core_upcall_table = {
 	.on_accepted = core_conn_on_accepted,
 	.on_refused = core_conn_on_refused,
 	.on_watch = core_watch_ep,
+	.on_regained = core_failback_look,
 	.on_event = core_conn_on_event,
 	.on_down = core_peer_on_down,
 };

@@ -434,11 +434,11 @@ void core_rx_fail_peer(struct core_peer *peer, int err)
 		in = UTIL_CONTAINER_OF(it, struct core_unexp, peer_link);
 		core_unexp_forget_sender(in);
 		if (in->matched)
-			core_unexp_end(in, err);
+			core_unexp_end(in, err ? err : -FI_EIO);
 		else if (core_rx_is_unfinished(in) || core_unexp_save(in))
 			core_unexp_free(in);
 	}
-	if (err != -FI_ESHUTDOWN)
+	if (err && err != -FI_ESHUTDOWN)
 		core_rx_fail_directed(peer, err);
 }
 

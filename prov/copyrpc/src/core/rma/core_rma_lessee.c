@@ -211,11 +211,19 @@ void core_rma_lessee_forget(struct core_mr *mr)
 	}
 }
 
-/* Revocations in progress have failed with the peer's operations. */
+/*
+ * Revocations in progress have failed with the peer's operations, unless the
+ * connection ends as agreed: then they have not started, and its end is what they were for.
+ */
 void core_rma_lessee_drop_all(struct core_peer *peer)
 {
+	struct core_rma_lessee *lessee;
 	struct util_list *first;
 
-	while ((first = util_list_first(&peer->lessees)))
-		core_rma_lessee_free(UTIL_CONTAINER_OF(first, struct core_rma_lessee, peer_link));
+	while ((first = util_list_first(&peer->lessees))) {
+		lessee = UTIL_CONTAINER_OF(first, struct core_rma_lessee, peer_link);
+		if (lessee->revoking)
+			core_op_end(&lessee->op);
+		core_rma_lessee_free(lessee);
+	}
 }

@@ -3,9 +3,9 @@
  * Caller side: calls from post to completion. See core_rpc.h.
  *
  * A call is sent at once or refused with -FI_EAGAIN: its bytes need not be kept, and the user
- * handles lack of credit. The exception is a connection in progress, because a user may sleep until
- * the first response. Such calls are copied and queued, in order with sends, up to
- * CORE_RPC_QUEUE_BYTES.
+ * handles lack of credit. The exception is a connection in progress, or one that is about to be
+ * replaced (core_failback.h), because a user may sleep until the first response. Such calls are
+ * copied and queued, in order with sends, up to CORE_RPC_QUEUE_BYTES.
  *
  * A call is a core_op until its response, error or cancellation was reported. A cancelled one stays
  * a core_op without a user: the channel still owes the response and the credit.
@@ -199,6 +199,12 @@ static bool core_rpc_may_queue(const struct core_ep *ep, size_t len)
 	       ep->tx_queued < CORE_OP_QUEUE_MAX;
 }
 
+/** Returns true if calls to the peer wait for a connection: the first one, or the next one. */
+static bool core_rpc_must_queue(const struct core_peer *peer)
+{
+	return peer->state != CORE_PEER_UP || peer->holds;
+}
+
 /** Queues a call until the peer is connected. fi_close does not wait for it. */
 static ssize_t core_rpc_queue(struct core_peer *peer, const struct core_rpc_request *request)
 {
@@ -283,8 +289,8 @@ static ssize_t core_rpc_call_announced(struct core_ep *ep, fi_addr_t dest,
 		return -FI_EINVAL;
 	if (request->resp_max > CORE_RPC_RESP_MAX || request->len > CORE_RPC_QUEUE_BYTES)
 		return -FI_EMSGSIZE;
-	return peer->state == CORE_PEER_UP ? core_rpc_post(peer, request)
-					   : core_rpc_queue(peer, request);
+	return core_rpc_must_queue(peer) ? core_rpc_queue(peer, request)
+					 : core_rpc_post(peer, request);
 }
 
 ssize_t core_rpc_call(struct core_ep *ep, fi_addr_t dest, const struct core_rpc_request *request)
@@ -397,6 +403,8 @@ ssize_t core_rpc_room(struct core_ep *ep, fi_addr_t dest, size_t len, size_t res
 		return ret;
 	if (len > chan->eager_max || resp_max > chan->peer->rpc_resp_lim)
 		return -FI_EMSGSIZE;
+	if (chan->peer->holds)
+		return -FI_EAGAIN;
 	if (!util_list_is_empty(&chan->peer->tx_queue))
 		return 0;
 	return (ssize_t)chan->ops->call_room(chan, len, (uint32_t)resp_max);
@@ -411,7 +419,7 @@ int core_rpc_shortage(struct core_ep *ep, fi_addr_t dest, size_t len, size_t res
 		return -FI_EINVAL;
 	if (resp_max > CORE_RPC_RESP_MAX || len > CORE_RPC_QUEUE_BYTES)
 		return -FI_EMSGSIZE;
-	if (peer->state != CORE_PEER_UP)
+	if (core_rpc_must_queue(peer))
 		return core_rpc_may_queue(ep, len) ? CORE_SHORT_NONE : CORE_SHORT_CONNECTION;
 	chan = peer->chan;
 	if (len > chan->eager_max || resp_max > peer->rpc_resp_lim)

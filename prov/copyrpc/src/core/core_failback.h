@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Failback, the return to a better path: the two ends of a connection agree to end it while nothing
+ * is in flight, and connect again. An end asks when a device of its own is back
+ * (core_upcalls.on_regained).
+ *
+ *   asking end                                peer
+ *   drains: starts no more operations
+ *   idle --FAILBACK {ASK, paths}---------------> has none of the paths: FAILBACK {NO}
+ *                                             drains
+ *        <-------------------FAILBACK {YES}----- idle; starts none until the connection ends
+ *   closes, connects again                    takes that as the agreed end, and connects again
+ *
+ * An end is idle when all operations that it has started have ended: the peer has received its
+ * messages and responded to its calls. Messages arrive in order, so nothing is on its way behind
+ * ASK and YES, and operations that wait begin on the next connection. An end that is not idle in
+ * time goes on: the one that asks without a word, the other with LATER. After NO an end does not
+ * ask again on this connection: the peer asks when it regains such a path. If both ask, both reply,
+ * and the receiver of a YES closes.
+ *
+ * Both connect again, even if no operation waits, so that each end learns of the other's death. An
+ * end that knows the peer by no address waits for it.
+ *
+ * Tests: test/unit/core/test_core_failback.c; test/integ/peer/outage.
+ */
+#ifndef CORE_CORE_FAILBACK_H
+#define CORE_CORE_FAILBACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/core_chan.h"
+#include "core/core_dom.h"
+
+struct core_ep;
+struct core_head;
+struct core_peer;
+
+#define CORE_FAILBACK_DRAIN_NS (1000 * UTIL_NS_PER_MS) /* for operations in flight */
+#define CORE_FAILBACK_PAUSE_NS (10 * UTIL_NS_PER_S)    /* after a first attempt */
+#define CORE_FAILBACK_PAUSE_MAX                                                                    \
+	(640 * UTIL_NS_PER_S)    /* each attempt that follows soon doubles it */
+#define CORE_FAILBACK_BURST 256u /* peers of an endpoint that begin per look */
+
+struct core_failback {
+	struct core_work work;
+	bool drains;       /* asks as soon as this end is idle; this and the next three: it holds */
+	bool asked;        /* ASK was sent, NO has not arrived */
+	bool agreed;       /* YES was sent: only the end of the connection follows */
+	bool owes;         /* ASK has arrived, not replied to */
+	bool willing;      /* owes, and the reply may be YES */
+	bool granted;      /* asked: YES has arrived */
+	bool refused;      /* the peer has none of the paths: this end does not ask again */
+	uint8_t refusal;   /* owes: the reply if it is not YES (enum wire_failback_kind) */
+	uint32_t paths;    /* to ask with */
+	uint64_t until_ns; /* end of the time to become idle */
+	uint64_t last_ns;  /* last attempt; 0: none */
+	uint64_t pause_ns; /* from it to the next one */
+};
+
+/** Begins to replace the connections whose peers a better path may reach again. */
+void core_failback_look(struct core_ep *ep);
+
+/** Handles FAILBACK. */
+enum core_rx_verdict core_failback_on_msg(struct core_chan *chan, struct core_head *head,
+					  core_retain_t retain);
+
+/** core_peer.failback.work.run and retry. */
+void core_failback_run(struct core_work *work);
+bool core_failback_retry(struct core_work *work);
+
+/** The connection has ended, and with it all that was agreed on. */
+void core_failback_reset(struct core_peer *peer);
+
+/** Returns whether the end of the connection with `err` is the one that the ends agreed on. */
+bool core_failback_is_agreed(const struct core_peer *peer, int err);
+
+/** Ends the connection as agreed: operations that wait start on the next one. */
+void core_failback_end(struct core_peer *peer);
+
+#endif
