@@ -4,12 +4,12 @@
  * is in flight, and connect again. An end asks when a device of its own is back
  * (core_upcalls.on_regained).
  *
- *   asking end                                peer
+ *   asking end                                   peer
  *   drains: starts no more operations
  *   idle --FAILBACK {ASK, paths}---------------> has none of the paths: FAILBACK {NO}
- *                                             drains
+ *                                                drains
  *        <-------------------FAILBACK {YES}----- idle; starts none until the connection ends
- *   closes, connects again                    takes that as the agreed end, and connects again
+ *   closes, connects again                       takes that as the agreed end, connects again
  *
  * An end is idle when all operations that it has started have ended: the peer has received its
  * messages and responded to its calls. Messages arrive in order, so nothing is on its way behind
