@@ -440,10 +440,15 @@ Test(core_failback, a_thread_may_sleep_while_a_refusal_waits_for_room)
 	cr_assert(peer_at(0)->failback.owes);
 	util_list_remove(&work->link);
 	cr_expect_not(work->retry(work));
+	cr_assert(peer_at(0)->failback.owes);
+	fake_engine_cfg.room = 2; /* since the last progress */
+	util_list_remove(&work->link);
+	cr_expect(work->retry(work));
+	cr_expect_not(peer_at(0)->failback.owes);
 	peer_at(1)->failback.asked = true;
 	fake_engine_cfg.no_delivery = false;
 	nodes_settle(nodes, 2);
-	cr_expect_not(peer_at(0)->failback.owes);
+	cr_expect(peer_at(1)->failback.refused);
 }
 
 Test(core_failback, a_peer_that_agrees_while_it_owes_a_response_has_failed)

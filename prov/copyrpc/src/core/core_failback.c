@@ -120,9 +120,10 @@ void core_failback_run(struct core_work *work)
 bool core_failback_retry(struct core_work *work)
 {
 	struct core_failback *failback = UTIL_CONTAINER_OF(work, struct core_failback, work);
+	bool owed = failback->owes, granted = failback->granted;
 
-	core_dom_work(UTIL_CONTAINER_OF(failback, struct core_peer, failback)->ep->dom, work);
-	return failback->granted || failback->drains || failback->willing;
+	core_failback_run(work);
+	return granted || failback->drains || failback->willing || failback->owes != owed;
 }
 
 /** Notes an attempt. One soon after the last one doubles the pause. */
