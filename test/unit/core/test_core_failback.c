@@ -159,14 +159,13 @@ Test(core_failback, without_a_common_path_the_connection_goes_on)
 	cr_expect(util_list_is_empty(&nodes[0].dom.work));
 	cr_expect(util_list_is_empty(&nodes[1].dom.work));
 	fake_engine_cfg.better = BETTER;
-	look(0);
-	cr_expect_not(peer_at(0)->holds, "the peer asks when it has the path");
-	look(1);
+	peer_at(0)->failback.last_ns = util_clock_ns() - CORE_FAILBACK_PAUSE_MAX / 2;
+	core_failback_look(&nodes[0].ep);
+	cr_expect_not(peer_at(0)->holds, "the peer has had no such path");
+	peer_at(0)->failback.last_ns = util_clock_ns() - CORE_FAILBACK_PAUSE_MAX;
+	core_failback_look(&nodes[0].ep);
 	nodes_settle(nodes, 2);
 	expect_moved();
-	look(0);
-	cr_expect(peer_at(0)->holds, "another connection");
-	nodes_settle(nodes, 2);
 }
 
 Test(core_failback, nothing_begins_while_an_end_drains, .init = setup_async)
@@ -204,8 +203,14 @@ Test(core_failback, calls_wait_for_the_next_connection, .init = setup_async)
 	look(0);
 	nodes_settle(nodes, 2);
 	cr_assert(peer_at(0)->holds);
-	cr_expect_eq(core_rpc_room(&nodes[0].ep, 1, 8, 8), -FI_EAGAIN);
+	cr_expect_eq(core_rpc_room(&nodes[0].ep, 1, 8, 8), CORE_OP_QUEUE_MAX);
+	cr_expect_eq(core_rpc_room(&nodes[0].ep, 1, 4000, 8), CORE_RPC_QUEUE_BYTES / 4000);
+	cr_expect_eq(core_rpc_room(&nodes[0].ep, 1, 5000, 8), -FI_EMSGSIZE);
+	cr_expect_eq(core_rpc_shortage(&nodes[0].ep, 1, 5000, 8), -FI_EMSGSIZE);
 	cr_expect_eq(core_rpc_shortage(&nodes[0].ep, 1, 8, 8), CORE_SHORT_NONE);
+	request.len = 5000;
+	cr_expect_eq(core_rpc_call(&nodes[0].ep, 1, &request), -FI_EMSGSIZE);
+	request.len = 8;
 	cr_expect_eq(core_rpc_call(&nodes[0].ep, 1, &request), 0);
 	nodes_settle(nodes, 2);
 	cr_expect_eq(fake_engine_queued(), 0);
@@ -448,7 +453,52 @@ Test(core_failback, a_thread_may_sleep_while_a_refusal_waits_for_room)
 	peer_at(1)->failback.asked = true;
 	fake_engine_cfg.no_delivery = false;
 	nodes_settle(nodes, 2);
-	cr_expect(peer_at(1)->failback.refused);
+	cr_expect_eq(peer_at(1)->failback.pause_ns, CORE_FAILBACK_PAUSE_MAX);
+}
+
+/* The work of the peer's operations may have been asked first. */
+Test(core_failback, no_thread_sleeps_when_the_time_to_drain_ends)
+{
+	struct core_peer *peer = peer_at(0);
+
+	cr_assert_eq(node_send(&nodes[0], 1, out, LEN, true, 1, 0, out), 0);
+	nodes_settle(nodes, 2);
+	look(0);
+	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 2, 0, &out[1]), 0);
+	cr_assert(peer->holds);
+	util_list_remove(&peer->work.link);
+	cr_expect_not(core_op_retry(&peer->work));
+	expire(0);
+	util_list_remove(&peer->failback.work.link);
+	cr_expect(core_failback_retry(&peer->failback.work));
+	cr_expect_not(peer->holds);
+	core_dom_progress(&nodes[0].dom);
+	expect_end(0, &out[1]);
+}
+
+Test(core_failback, what_waits_for_the_next_connection_delays_the_end_of_an_address)
+{
+	fake_engine_cfg.no_delivery = true;
+	look(0);
+	core_dom_progress(&nodes[0].dom);
+	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, out), 0);
+	cr_expect(core_ep_av_is_busy(&nodes[0].ep, 1));
+	fake_engine_cfg.no_delivery = false;
+	fake_engine_cfg.lazy_up = 1000000;
+	nodes_settle(nodes, 2);
+	cr_assert_eq(peer_at(0)->state, CORE_PEER_CONNECTING);
+	cr_expect(core_ep_av_is_busy(&nodes[0].ep, 1));
+	cr_expect_not(core_ep_av_is_busy(&nodes[1].ep, 0), "nothing waits");
+}
+
+Test(core_failback, ends_that_ask_at_once_have_made_one_attempt)
+{
+	peer_at(0)->failback.pause_ns = peer_at(1)->failback.pause_ns = 0;
+	look(0);
+	look(1);
+	nodes_settle(nodes, 2);
+	for (unsigned at = 0; at < 2; at++)
+		cr_expect_eq(peer_at(at)->failback.pause_ns, CORE_FAILBACK_PAUSE_NS);
 }
 
 Test(core_failback, a_peer_that_agrees_while_it_owes_a_response_has_failed)

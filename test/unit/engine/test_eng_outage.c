@@ -312,6 +312,9 @@ Test(eng_outage_better, connections_made_in_an_outage_may_return_after_it)
 	cr_expect_eq(eng_chan_better(wholes[1].chan, true), 0, "nothing was out here");
 	cr_expect_eq(eng_chan_better(wholes[1].chan, false), WIRE_CM_PATH_SHM);
 	look();
+	cr_expect_eq(wholes[0].regained, 1, "too soon");
+	wholes[0].engine->offer_ns = 0;
+	look();
 	cr_expect_eq(wholes[0].regained, 2, "again, for those that could not");
 	state = -FI_ENETDOWN;
 	look();

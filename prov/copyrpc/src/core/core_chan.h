@@ -452,7 +452,7 @@ struct core_upcalls {
 	void (*on_watch)(struct core_ep *ep);
 	/*
 	 * Paths that were out can be used again: channels may have better ones (core_failback.h).
-	 * Comes every second from then on, while progress is made.
+	 * Comes about every second from then on, while progress is made and such channels exist.
 	 */
 	void (*on_regained)(struct core_ep *ep);
 	/*

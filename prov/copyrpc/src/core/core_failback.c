@@ -120,10 +120,11 @@ void core_failback_run(struct core_work *work)
 bool core_failback_retry(struct core_work *work)
 {
 	struct core_failback *failback = UTIL_CONTAINER_OF(work, struct core_failback, work);
+	bool drained = failback->drains || failback->willing;
 	bool owed = failback->owes, granted = failback->granted;
 
 	core_failback_run(work);
-	return granted || failback->drains || failback->willing || failback->owes != owed;
+	return granted || drained || failback->owes != owed;
 }
 
 /** Notes an attempt. One soon after the last one doubles the pause. */
@@ -144,7 +145,7 @@ static bool core_failback_begin(struct core_peer *peer, uint64_t now_ns)
 	struct core_failback *failback = &peer->failback;
 
 	if (peer->state != CORE_PEER_UP || !peer->chan->ops->better || peer->holds ||
-	    failback->owes || failback->refused ||
+	    failback->owes ||
 	    (failback->last_ns && now_ns - failback->last_ns < failback->pause_ns))
 		return false;
 	failback->paths = peer->chan->ops->better(peer->chan, true);
@@ -190,9 +191,10 @@ static enum core_rx_verdict core_failback_on_ask(struct core_peer *peer, uint32_
 			    (chan->ops->better(peer->chan, false) & paths);
 	failback->refusal = WIRE_FAILBACK_NO;
 	if (failback->willing) {
+		if (!failback->drains && !failback->asked)
+			core_failback_note(failback, now_ns);
 		failback->drains = false;
 		failback->until_ns = now_ns + CORE_FAILBACK_DRAIN_NS;
-		core_failback_note(failback, now_ns);
 	}
 	return CORE_RX_DONE;
 }
@@ -204,7 +206,7 @@ static enum core_rx_verdict core_failback_on_reply(struct core_failback *failbac
 		return CORE_RX_BAD;
 	switch (reply->kind) {
 	case WIRE_FAILBACK_YES: failback->granted = true; return CORE_RX_DONE;
-	case WIRE_FAILBACK_NO: failback->refused = true; break;
+	case WIRE_FAILBACK_NO: failback->pause_ns = CORE_FAILBACK_PAUSE_MAX; break;
 	case WIRE_FAILBACK_LATER: break;
 	default: return CORE_RX_BAD;
 	}
@@ -237,7 +239,7 @@ void core_failback_reset(struct core_peer *peer)
 
 	util_list_remove(&failback->work.link);
 	peer->holds = failback->drains = failback->asked = failback->agreed = false;
-	failback->owes = failback->willing = failback->granted = failback->refused = false;
+	failback->owes = failback->willing = failback->granted = false;
 }
 
 bool core_failback_is_agreed(const struct core_peer *peer, int err)

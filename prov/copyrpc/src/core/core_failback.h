@@ -14,9 +14,8 @@
  * An end is idle when all operations that it has started have ended: the peer has received its
  * messages and responded to its calls. Messages arrive in order, so nothing is on its way behind
  * ASK and YES, and operations that wait begin on the next connection. An end that is not idle in
- * time goes on: the one that asks without a word, the other with LATER. After NO an end does not
- * ask again on this connection: the peer asks when it regains such a path. If both ask, both reply,
- * and the receiver of a YES closes.
+ * time goes on: the one that asks without a word, the other with LATER. After NO an end waits long
+ * before it asks again. If both ask, both reply, and the receiver of a YES closes.
  *
  * Both connect again, even if no operation waits, so that each end learns of the other's death. An
  * end that knows the peer by no address waits for it.
@@ -50,7 +49,6 @@ struct core_failback {
 	bool owes;         /* ASK has arrived, not replied to */
 	bool willing;      /* owes, and the reply may be YES */
 	bool granted;      /* asked: YES has arrived */
-	bool refused;      /* the peer has none of the paths: this end does not ask again */
 	uint8_t refusal;   /* owes: the reply if it is not YES (enum wire_failback_kind) */
 	uint32_t paths;    /* to ask with */
 	uint64_t until_ns; /* end of the time to become idle */

@@ -454,9 +454,12 @@ bool core_ep_av_is_busy(const struct core_ep *ep, uint64_t fi_addr)
 {
 	const struct core_peer *peer = fi_addr < ep->peer_cnt ? ep->peers[fi_addr] : NULL;
 
-	if (!peer || peer->state != CORE_PEER_UP || !peer->chan)
+	if (!peer)
 		return false;
-	return core_peer_is_busy(peer);
+	if (peer->state ==
+	    CORE_PEER_CONNECTING) /* some may be from before a failback */
+		return peer->incarnation && !util_list_is_empty(&peer->tx_queue);
+	return peer->chan && core_peer_is_busy(peer);
 }
 
 /* Delivers what has arrived first: the peer may have completed these sends already. */

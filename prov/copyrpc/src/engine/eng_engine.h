@@ -44,6 +44,7 @@ struct core_engine {
 	 */
 	uint32_t attention;
 	uint32_t detour_cnt; /* Connections with out_paths (eng_conn.h) */
+	uint64_t offer_ns;   /* Last call of on_regained */
 	bool has_outage;     /* A device is out, or may be (eng_outage.h): sleepers look; atomic */
 	bool must_look;      /* A connection failed, or the time has come to look at the devices */
 	bool has_others;     /* Transports behind the first have connections */

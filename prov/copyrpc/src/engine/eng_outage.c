@@ -148,10 +148,16 @@ static bool eng_outage_is_over(struct core_engine *engine)
 	return false;
 }
 
+/** Lets connections return to devices that are back, a bounded number a second. */
 static void eng_outage_offer_all(struct core_engine *engine)
 {
+	uint64_t now_ns = util_clock_ns();
 	struct util_list *it, *tmp;
 
+	if (!engine->detour_cnt || !engine->up->on_regained || !eng_outage_is_over(engine) ||
+	    now_ns - engine->offer_ns < ENG_OUTAGE_LOOK_MS * UTIL_NS_PER_MS / 2)
+		return;
+	engine->offer_ns = now_ns;
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &engine->eeps)
 		engine->up->on_regained(UTIL_CONTAINER_OF(it, struct core_engine_ep, link)->ep);
 }
@@ -165,8 +171,7 @@ void eng_outage_look(struct core_engine *engine)
 	/* Not to false: the control thread may have set it meanwhile. */
 	if (eng_outage_paths(engine))
 		__atomic_store_n(&engine->has_outage, true, __ATOMIC_RELAXED);
-	if (engine->detour_cnt && engine->up->on_regained && eng_outage_is_over(engine))
-		eng_outage_offer_all(engine);
+	eng_outage_offer_all(engine);
 }
 
 uint32_t eng_chan_better(struct core_chan *chan, bool regained)

@@ -21,6 +21,8 @@
 #define RING_SETUP_VERSION 5u
 #define RING_GRANT_DEFAULT (32u << 10) /* Response bytes granted if FI_COPYRPC_GRANT_MAX is 0 */
 #define RING_GRANT_LEAST   64u         /* Smallest reservation of a call */
+/* Tag and 64 bits of data are in front of the least eager message. */
+#define RING_SETUP_EAGER_LEAST (UTIL_PARAM_EAGER_MIN + 16u)
 
 /** Local bytes in struct cm_params. */
 struct ring_params {
@@ -156,6 +158,15 @@ int ring_setup_establish(struct eng_conn *eng, const struct cm_params *peer)
 		return -FI_EIO;
 	ring_conn_init(conn, link, ring_setup_grant(util_params.grant_max, link->tx_len),
 		       ring_setup_grant(peer_params.grant_max, link->rx_len));
+	if (conn->eng.chan.eager_max < RING_SETUP_EAGER_LEAST) {
+		UTIL_WARN(
+			EP_CTRL,
+			"a ring of %llu bytes has no room for messages beside %llu for responses: "
+			"lower FI_COPYRPC_GRANT_MAX, or raise FI_COPYRPC_RING_SIZE at the peer\n",
+			(unsigned long long)link->tx_len,
+			(unsigned long long)conn->tx.flow.grant_max);
+		return -FI_EIO;
+	}
 	if (ring_transport_registers(ring_conn_transport(conn)))
 		conn->eng.chan.get_min = util_params.rndv_min;
 	if (ring_transport_registers(ring_conn_transport(conn)) && (link->caps & DEV_CAP_PUT) &&

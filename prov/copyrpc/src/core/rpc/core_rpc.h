@@ -3,7 +3,8 @@
  * Remote procedure calls of users (rdma/fi_ext_copyrpc.h). Called by ofi/xfer.
  *
  *   caller: core_rpc_call --room--> sent --response--> completion              (core_rpc_call.c)
- *               \--not connected--> queued with a copy of its bytes --connected--> sent
+ *               \--not connected, or about to be connected anew (core_failback.h)--> queued
+ *                  with a copy of its bytes --connected--> sent
  *           -FI_EAGAIN without credit or room: nothing was posted. A cancelled call completes at
  *           once and stays open, without a user, until its response comes.
  *   callee: arrival --> intake, oldest first --core_rpc_pop_intake--> user
@@ -36,7 +37,7 @@
 /** Largest maximum response size that fits in the operation word. */
 #define CORE_RPC_RESP_MAX WIRE_RPC_RESP_MAX
 
-/** Bytes of queued calls of an endpoint while connections are being made. */
+/** Bytes of queued calls of an endpoint, which wait for connections. */
 #define CORE_RPC_QUEUE_BYTES (4u << 20)
 
 enum core_rpc_flag {

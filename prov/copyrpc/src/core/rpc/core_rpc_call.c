@@ -199,6 +199,21 @@ static bool core_rpc_may_queue(const struct core_ep *ep, size_t len)
 	       ep->tx_queued < CORE_OP_QUEUE_MAX;
 }
 
+/** Returns how many calls of `len` bytes may wait for a connection, one after the other. */
+static ssize_t core_rpc_queue_room(const struct core_ep *ep, size_t len)
+{
+	size_t bytes = (CORE_RPC_QUEUE_BYTES - ep->rpc.queue_bytes) / (len ? len : 1);
+	size_t cnt = CORE_OP_QUEUE_MAX - ep->tx_queued;
+
+	return (ssize_t)(bytes < cnt ? bytes : cnt);
+}
+
+/** Returns true if a call is within the limits of the connection. */
+static bool core_rpc_fits(const struct core_peer *peer, size_t len, size_t resp_max)
+{
+	return len <= peer->chan->eager_max && resp_max <= peer->rpc_resp_lim;
+}
+
 /** Returns true if calls to the peer wait for a connection: the first one, or the next one. */
 static bool core_rpc_must_queue(const struct core_peer *peer)
 {
@@ -262,8 +277,6 @@ static ssize_t core_rpc_post(struct core_peer *peer, const struct core_rpc_reque
 	unsigned flags;
 	int ret;
 
-	if (request->len > chan->eager_max || request->resp_max > peer->rpc_resp_lim)
-		return -FI_EMSGSIZE;
 	if (!util_list_is_empty(&peer->tx_queue))
 		return core_rpc_refuse(peer->ep, CORE_SHORT_QUEUE);
 	call = util_pool_alloc(&peer->ep->rpc.calls);
@@ -288,6 +301,8 @@ static ssize_t core_rpc_call_announced(struct core_ep *ep, fi_addr_t dest,
 	if (!peer)
 		return -FI_EINVAL;
 	if (request->resp_max > CORE_RPC_RESP_MAX || request->len > CORE_RPC_QUEUE_BYTES)
+		return -FI_EMSGSIZE;
+	if (peer->state == CORE_PEER_UP && !core_rpc_fits(peer, request->len, request->resp_max))
 		return -FI_EMSGSIZE;
 	return core_rpc_must_queue(peer) ? core_rpc_queue(peer, request)
 					 : core_rpc_post(peer, request);
@@ -401,10 +416,10 @@ ssize_t core_rpc_room(struct core_ep *ep, fi_addr_t dest, size_t len, size_t res
 
 	if (ret)
 		return ret;
-	if (len > chan->eager_max || resp_max > chan->peer->rpc_resp_lim)
+	if (!core_rpc_fits(chan->peer, len, resp_max))
 		return -FI_EMSGSIZE;
 	if (chan->peer->holds)
-		return -FI_EAGAIN;
+		return core_rpc_queue_room(ep, len);
 	if (!util_list_is_empty(&chan->peer->tx_queue))
 		return 0;
 	return (ssize_t)chan->ops->call_room(chan, len, (uint32_t)resp_max);
@@ -419,11 +434,11 @@ int core_rpc_shortage(struct core_ep *ep, fi_addr_t dest, size_t len, size_t res
 		return -FI_EINVAL;
 	if (resp_max > CORE_RPC_RESP_MAX || len > CORE_RPC_QUEUE_BYTES)
 		return -FI_EMSGSIZE;
+	if (peer->state == CORE_PEER_UP && !core_rpc_fits(peer, len, resp_max))
+		return -FI_EMSGSIZE;
 	if (core_rpc_must_queue(peer))
 		return core_rpc_may_queue(ep, len) ? CORE_SHORT_NONE : CORE_SHORT_CONNECTION;
 	chan = peer->chan;
-	if (len > chan->eager_max || resp_max > peer->rpc_resp_lim)
-		return -FI_EMSGSIZE;
 	if (!util_list_is_empty(&peer->tx_queue))
 		return CORE_SHORT_QUEUE;
 	return (int)chan->ops->call_shortage(chan, len, (uint32_t)resp_max);

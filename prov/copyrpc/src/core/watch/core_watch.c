@@ -235,7 +235,7 @@ static enum copyrpc_stats_cause core_watch_shortage(const struct core_peer *peer
 static enum copyrpc_stats_cause core_watch_op_cause(const struct core_peer *peer,
 						    const struct core_op *op)
 {
-	if (peer->state != CORE_PEER_UP)
+	if (peer->state != CORE_PEER_UP || (peer->holds && op->queued && !op->tried))
 		return COPYRPC_STATS_FOR_CONNECTION;
 	/* Calls have no wait_link until they are queued. */
 	if (op->queued || (op->ops->stream && !util_list_is_empty(&op->wait_link)))
