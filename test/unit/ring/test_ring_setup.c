@@ -208,6 +208,25 @@ Test(ring_setup, a_peer_that_grants_too_little_for_any_call_is_refused)
 	cr_expect_eq(establish_with((struct said){ RING_VERSION, 0, 1 }), -FI_EIO);
 }
 
+Test(ring_setup, a_ring_without_room_for_messages_beside_responses_is_refused)
+{
+	static const struct {
+		size_t len, grant;
+		int ret;
+	} rows[] = { { 1024, 0, 0 }, { 1024, 256, -FI_EIO }, { 2048, 512, 0 } };
+
+	for (unsigned i = 0; i < 3; i++) {
+		util_params.grant_max = rows[i].grant;
+		prepare_len(0, rows[i].len);
+		prepare_len(1, rows[i].len);
+		cr_expect_eq(establish(&sides[0], &sides[1]), rows[i].ret, "row %u", i);
+		if (!rows[i].ret)
+			cr_expect_geq(sides[0].conn->eng.chan.eager_max, UTIL_PARAM_EAGER_MIN + 16);
+		drop(&sides[0]);
+		drop(&sides[1]);
+	}
+}
+
 Test(ring_setup, another_version_is_refused)
 {
 	cr_expect_eq(establish_with((struct said){ RING_VERSION - 1, 0, 512 }), -FI_EOPNOTSUPP);

@@ -456,8 +456,8 @@ bool core_ep_av_is_busy(const struct core_ep *ep, uint64_t fi_addr)
 
 	if (!peer)
 		return false;
-	if (peer->state ==
-	    CORE_PEER_CONNECTING) /* some may be from before a failback */
+	/* Some may have been accepted before a failback. */
+	if (peer->state == CORE_PEER_CONNECTING)
 		return peer->incarnation && !util_list_is_empty(&peer->tx_queue);
 	return peer->chan && core_peer_is_busy(peer);
 }
