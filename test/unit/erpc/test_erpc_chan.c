@@ -39,6 +39,13 @@ static bool is_of_rings(unsigned entry)
 	return false;
 }
 
+/* Operations that only sessions of an engine with several transports have. */
+static bool is_of_engines(unsigned entry)
+{
+	return entry == offsetof(struct core_chan_ops, drain) / sizeof(void *) ||
+	       entry == offsetof(struct core_chan_ops, better) / sizeof(void *);
+}
+
 Test(erpc_chan, every_operation_is_set)
 {
 	const struct core_chan_ops *both[] = { &erpc_chan_ops, &erpc_chan_eng_ops };
@@ -51,13 +58,16 @@ Test(erpc_chan, every_operation_is_set)
 		for (k = 0; k < sizeof(entries) / sizeof(entries[0]); k++)
 			if (is_of_rings(k))
 				cr_expect_null(entries[k], "entry %u", k);
-			else if (k != offsetof(struct core_chan_ops, drain) / sizeof(void *))
+			else if (!is_of_engines(k))
 				cr_expect_neq(entries[k], NULL, "entry %u", k);
 	}
 	same = erpc_chan_eng_ops;
 	cr_expect_null(erpc_chan_ops.drain, "a session delivers at once");
 	cr_expect_not_null(erpc_chan_eng_ops.drain);
+	cr_expect_null(erpc_chan_ops.better, "there is one path");
+	cr_expect_not_null(erpc_chan_eng_ops.better);
 	same.drain = erpc_chan_ops.drain;
+	same.better = erpc_chan_ops.better;
 	same.stop = erpc_chan_ops.stop;
 	same.close = erpc_chan_ops.close;
 	cr_expect(!memcmp(&same, &erpc_chan_ops, sizeof(same)), "all other operations are equal");
