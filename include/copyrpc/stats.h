@@ -218,6 +218,8 @@ struct copyrpc_stats_peer {
 	uint64_t accesses;      /* reads and writes of the peer's memory by the devices alone */
 	uint64_t access_bytes;  /* bytes of these */
 	uint64_t access_errors; /* others that failed */
+	uint64_t given;         /* long transfers that the peer fetched from this end */
+	uint64_t given_bytes;   /* bytes of these */
 };
 
 /** A completion queue. All but `failed` are levels. */

@@ -37,6 +37,7 @@ static const struct top_metric top_metrics[] = {
 	TOP_COUNTER(peer, tx_bytes, "Bytes of messages sent"),
 	TOP_COUNTER(peer, rx_bytes, "Bytes of messages received"),
 	TOP_COUNTER(peer, get_bytes, "Bytes of long transfers fetched"),
+	TOP_COUNTER(peer, given_bytes, "Bytes of long transfers that peers fetched"),
 	TOP_COUNTER(peer, access_bytes, "Bytes that the devices read or wrote in memory of peers"),
 	TOP_COUNTER(peer, no_space, "Attempts to send without room"),
 	TOP_COUNTER(peer, no_credit, "Attempts to send without credit"),

@@ -7,6 +7,11 @@ static double top_growth(uint64_t before, uint64_t now)
 	return now > before ? (double)(now - before) : 0;
 }
 
+static uint64_t top_tx_bytes(const struct copyrpc_stats_peer *peer)
+{
+	return peer->tx_bytes + peer->given_bytes;
+}
+
 static uint64_t top_rx_bytes(const struct copyrpc_stats_peer *peer)
 {
 	return peer->rx_bytes + peer->get_bytes + peer->access_bytes;
@@ -36,7 +41,7 @@ struct top_rate top_rate(const struct copyrpc_stats_peer *before,
 	return (struct top_rate){
 		.tx_messages = sent / seconds,
 		.rx_messages = top_growth(before->rx_messages, now->rx_messages) / seconds,
-		.tx_bytes = top_growth(before->tx_bytes, now->tx_bytes) / seconds,
+		.tx_bytes = top_growth(top_tx_bytes(before), top_tx_bytes(now)) / seconds,
 		.rx_bytes = top_growth(top_rx_bytes(before), top_rx_bytes(now)) / seconds,
 		.waits = top_growth(top_waits(before), top_waits(now)) / seconds,
 		.batch = batches > 0 ? sent / batches : 0,

@@ -13,7 +13,7 @@
 /** Activity of a process or a connection, for each second. */
 struct top_rate {
 	double tx_messages, rx_messages;
-	double tx_bytes, rx_bytes; /* long transfers and accesses included, as received */
+	double tx_bytes, rx_bytes; /* with long transfers; accesses as received */
 	double waits;              /* attempts refused, and packets that waited */
 	double batch;              /* messages in a batch; 0: no batch was sent */
 };

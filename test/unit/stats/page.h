@@ -117,7 +117,9 @@ static inline void page_init(struct page *page)
 						      .rx_messages = 5,
 						      .rx_bytes = 500,
 						      .accesses = 3,
-						      .access_bytes = 77 };
+						      .access_bytes = 77,
+						      .given = 4,
+						      .given_bytes = 4096 };
 	page->peers[2] = page->peers[1];
 	page->peers[2].row.state = COPYRPC_STATS_ENDED;
 	page->peers[2].path = COPYRPC_STATS_UDP;

@@ -27,7 +27,8 @@ Test(stats_json, each_member_is_written)
 		       "\"rtt_ns\":12345,\"rtt_best_ns\":9000,\"tx_messages\":10,\"tx_bytes\":1000,"
 		       "\"rx_messages\":5,\"rx_bytes\":500"),
 		"%s", text);
-	cr_expect_not_null(strstr(text, "\"accesses\":6,\"access_bytes\":154,\"access_errors\":0"),
+	cr_expect_not_null(strstr(text, "\"accesses\":6,\"access_bytes\":154,\"access_errors\":0,"
+					"\"given\":8,\"given_bytes\":8192"),
 			   "%s", text);
 	cr_expect_not_null(strstr(text, "\"tx_batches\":[2,0,0,1]"), "%s", text);
 	cr_expect_not_null(strstr(text, "\"better_path\":\"shm\""), "%s", text);

@@ -15,7 +15,12 @@ Test(stats_text, a_summary_has_sums_sizes_waits_and_peers)
 	cr_expect_not_null(strstr(text, "8-15: 2"), "%s", text);
 	cr_expect_not_null(strstr(text, "for the peer 11"), "%s", text);
 	cr_expect_not_null(strstr(text, "accessed             6 ranges         154 B"), "%s", text);
-	cr_expect_null(strstr(text, "fetched"), "%s", text);
+	cr_expect_null(strstr(text, "  fetched "), "%s", text);
+	cr_expect_not_null(
+		strstr(text, "given                8 transfers     8192 B  which peers fetched"),
+		"%s", text);
+	cr_expect_not_null(strstr(text, "\n    long transfers: gave 4 (4096 B), fetched 0 (0 B)\n"),
+			   "%s", text);
 	cr_expect_not_null(strstr(text, "10.0.0.1:6"), "%s", text);
 	cr_expect_not_null(strstr(text, "not shm: "), "%s", text);
 	cr_expect_null(strstr(text, "losses"), "%s", text);
@@ -62,6 +67,24 @@ Test(stats_text, a_peer_may_state_any_part_of_its_identity)
 	expect_identity(-1, 43, "other", 2000, "\n    pid 43 on other; round trip 2.0 us, ");
 	expect_identity(-1, 0, "other", 0, "\n    a process on other\n");
 	expect_identity(-1, 0, "", 2000, "\n    round trip 2.0 us, shortest 9.0 us\n");
+}
+
+Test(stats_text, without_long_transfers_there_is_no_line_of_them)
+{
+	struct page page;
+	char *text;
+
+	page_init(&page);
+	page.peers[1].given = page.peers[2].given = 0;
+	text = page_printed(&page, stats_print_text);
+	cr_expect_null(strstr(text, "given"), "%s", text);
+	cr_expect_null(strstr(text, "gave"), "%s", text);
+	free(text);
+	page.peers[2].gets = 5;
+	page.peers[2].get_bytes = 2048;
+	text = page_printed(&page, stats_print_text);
+	cr_expect_not_null(strstr(text, "gave 0 (4096 B), fetched 5 (2048 B)\n"), "%s", text);
+	free(text);
 }
 
 Test(stats_text, peers_with_most_bytes_come_first)

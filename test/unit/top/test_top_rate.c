@@ -25,6 +25,7 @@ Test(top_rate, growth_is_divided_by_the_time)
 	now.rx_messages += 50;
 	now.tx_bytes += 1000;
 	now.rx_bytes += 100;
+	now.given_bytes += 500;
 	now.get_bytes += 200;
 	now.access_bytes += 300;
 	now.no_credit += 3;
@@ -32,7 +33,7 @@ Test(top_rate, growth_is_divided_by_the_time)
 	rate = top_rate(&before, &now, 2);
 	cr_expect_eq(rate.tx_messages, 20);
 	cr_expect_eq(rate.rx_messages, 25);
-	cr_expect_eq(rate.tx_bytes, 500);
+	cr_expect_eq(rate.tx_bytes, 750);
 	cr_expect_eq(rate.rx_bytes, 300);
 	cr_expect_eq(rate.waits, 2);
 	cr_expect_eq(rate.batch, 5, "40 messages in 6 single and 2 other batches");

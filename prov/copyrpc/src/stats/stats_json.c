@@ -29,6 +29,7 @@ static const struct stats_member stats_peer_members[] = {
 	STATS_PEER(no_queue),   STATS_PEER(no_memory),    STATS_PEER(paced),
 	STATS_PEER(resent),     STATS_PEER(losses),       STATS_PEER(timeouts),
 	STATS_PEER(accesses),   STATS_PEER(access_bytes), STATS_PEER(access_errors),
+	STATS_PEER(given),      STATS_PEER(given_bytes),
 };
 
 static const struct stats_member stats_endpoint_members[] = {

@@ -57,6 +57,9 @@ static void stats_text_sums(FILE *out, const struct copyrpc_stats_peer *sum)
 	if (sum->gets || sum->get_errors)
 		fprintf(out, "  fetched   %12" PRIu64 " transfers %10s  %" PRIu64 " failed\n",
 			sum->gets, stats_bytes(sum->get_bytes, bytes), sum->get_errors);
+	if (sum->given)
+		fprintf(out, "  given     %12" PRIu64 " transfers %10s  which peers fetched\n",
+			sum->given, stats_bytes(sum->given_bytes, bytes));
 	if (sum->accesses || sum->access_errors)
 		fprintf(out, "  accessed  %12" PRIu64 " ranges    %10s  %" PRIu64 " failed\n",
 			sum->accesses, stats_bytes(sum->access_bytes, bytes), sum->access_errors);
@@ -212,7 +215,8 @@ static void stats_text_transports(FILE *out, const struct stats_view *view)
 
 static uint64_t stats_weight(const struct copyrpc_stats_peer *peer)
 {
-	return peer->tx_bytes + peer->rx_bytes + peer->get_bytes + peer->access_bytes;
+	return peer->tx_bytes + peer->rx_bytes + peer->get_bytes + peer->given_bytes +
+	       peer->access_bytes;
 }
 
 static int stats_heavier(const void *a, const void *b)
@@ -221,6 +225,18 @@ static int stats_heavier(const void *a, const void *b)
 	uint64_t y = stats_weight(*(const struct copyrpc_stats_peer *const *)b);
 
 	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/** Writes the long transfers with a peer, if there were any, on a line of their own. */
+static void stats_text_long(FILE *out, const struct copyrpc_stats_peer *peer)
+{
+	char gave[16], fetched[16];
+
+	if (peer->given || peer->gets)
+		fprintf(out,
+			"    long transfers: gave %" PRIu64 " (%s), fetched %" PRIu64 " (%s)\n",
+			peer->given, stats_bytes(peer->given_bytes, gave), peer->gets,
+			stats_bytes(peer->get_bytes, fetched));
 }
 
 /** Writes what is known of the peer's identity and its round trips, on a line of their own. */
@@ -249,6 +265,7 @@ static void stats_text_peer(FILE *out, const struct stats_view *view,
 		peer->row.state == COPYRPC_STATS_LIVE ? "" : ", ended", stats_tx_messages(peer),
 		stats_bytes(peer->tx_bytes, sent), peer->rx_messages,
 		stats_bytes(peer->rx_bytes, received));
+	stats_text_long(out, peer);
 	stats_text_identity(out, peer);
 	if (better)
 		fprintf(out, "    not %s: %s\n", better, why);

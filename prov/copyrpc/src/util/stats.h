@@ -116,6 +116,15 @@ UTIL_INLINE void util_stats_arrived(struct copyrpc_stats_peer *peer, uint64_t me
 	util_stats_add(&peer->rx_bytes, bytes);
 }
 
+/** Counts a long transfer that the peer has fetched. NULL: nothing is counted. */
+UTIL_INLINE void util_stats_given(struct copyrpc_stats_peer *peer, uint64_t bytes)
+{
+	if (!peer)
+		return;
+	util_stats_add(&peer->given, 1);
+	util_stats_add(&peer->given_bytes, bytes);
+}
+
 /**
  * Returns the page of this process, or NULL if there is none yet. The page is never unmapped.
  */

@@ -2,6 +2,7 @@
 /* Send side of pipelined, rendezvous and delivery-complete messages: protocol, end, exposure. */
 #include "core/msg/core_tx_bulk.h"
 
+#include <copyrpc/stats.h>
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 
@@ -29,6 +30,34 @@ Test(core_tx_bulk, length_selects_pipelined_or_rendezvous)
 		cr_expect_eq(bulk_has_left(), fetched);
 		cr_expect_eq(fake_engine_exposed(), 0);
 	}
+}
+
+/** Returns what node 0 counts of long transfers that node 1 fetched. */
+static const struct copyrpc_stats_peer *given(void)
+{
+	return core_peer_get(&bulk_nodes[0].ep, 1)->chan->stats;
+}
+
+Test(core_tx_bulk, messages_that_the_peer_fetched_are_counted_and_no_others)
+{
+	bulk_send(BULK_EAGER, 0);
+	bulk_receive(BULK_EAGER);
+	cr_expect(bulk_has_left());
+	bulk_send(BULK_RNDV_MIN - 1, 0);
+	bulk_receive(BULK_RNDV_MIN - 1);
+	cr_expect(bulk_has_left());
+	cr_expect_eq(given()->given, 0);
+	bulk_send(BULK_LEN, 0);
+	cr_expect_eq(given()->given, 0, "the peer has fetched nothing yet");
+	bulk_receive(BULK_LEN);
+	cr_expect(bulk_has_left());
+	cr_expect_eq(given()->given, 1);
+	cr_expect_eq(given()->given_bytes, BULK_LEN);
+	fake_engine_cfg.expose_err = -FI_ENOMEM;
+	bulk_send(BULK_LEN, 0);
+	bulk_receive(BULK_LEN);
+	cr_expect(bulk_has_left());
+	cr_expect_eq(given()->given, 1, "the second one was pulled");
 }
 
 /** An eager message is delivered when it has arrived, a longer one when a receive matches it. */

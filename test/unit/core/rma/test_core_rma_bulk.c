@@ -2,6 +2,7 @@
 /* Bulk accesses use the get of the channel, and fall back to calls that carry the bytes. */
 #include "core/rma/core_rma_bulk.h"
 
+#include <copyrpc/stats.h>
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <stdbool.h>
@@ -9,6 +10,16 @@
 
 #include "core/core_cntr.h"
 #include "unit/core/rma/rma_fixture.h"
+
+/** Expects so many counted transfers of the region; the channels of both nodes count in one row. */
+static void expect_given(uint64_t cnt)
+{
+	const struct copyrpc_stats_peer *row = core_peer_get(&rma_nodes[0].ep, 1)->chan->stats;
+
+	cr_expect_eq(row, core_peer_get(&rma_nodes[1].ep, 0)->chan->stats);
+	cr_expect_eq(row->given, cnt);
+	cr_expect_eq(row->given_bytes, cnt * RMA_MEM_LEN);
+}
 
 Test(core_rma_bulk, a_bulk_access_uses_get_and_returns_the_exposure)
 {
@@ -26,6 +37,7 @@ Test(core_rma_bulk, a_bulk_access_uses_get_and_returns_the_exposure)
 		core_dom_progress(&rma_nodes[i & 1].dom);
 	}
 	rma_expect_end(0, 0, NULL, FI_RMA | FI_WRITE);
+	expect_given(1);
 	cr_expect(node_check(rma_memory[1] + RMA_GUARD, RMA_MEM_LEN, 4));
 	cr_assert_eq(rma_ended(1, &e), 0);
 	cr_expect_eq(e.e.len, RMA_MEM_LEN);
@@ -33,6 +45,7 @@ Test(core_rma_bulk, a_bulk_access_uses_get_and_returns_the_exposure)
 	cr_assert_eq(rma_get(rma_local, RMA_MEM_LEN, 0, NULL), 0);
 	rma_expect_end(0, 0, NULL, FI_RMA | FI_READ);
 	cr_expect(node_check(rma_local, RMA_MEM_LEN, 4));
+	expect_given(2);
 	cr_expect_eq(read.value, 1);
 	cr_expect_eq(write.value, 1);
 	cr_expect(util_list_is_empty(&rma_regions[1].exposures));

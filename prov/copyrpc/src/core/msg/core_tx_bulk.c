@@ -12,6 +12,7 @@
 #include "util/clock.h"
 #include "util/copy.h"
 #include "util/param.h"
+#include "util/stats.h"
 #include "wire/wire_op.h"
 
 bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags)
@@ -367,6 +368,8 @@ static void core_tx_bulk_done(struct core_tx_req *req, uint32_t status, uint32_t
 		core_tx_pulled(req, recv_id);
 		return;
 	}
+	if (!status && req->exposure.chan)
+		util_stats_given(req->exposure.chan->stats, req->len);
 	if (!status && req->start_ns && core_op_is_only(&req->op))
 		core_tx_timed(req, recv_id == WIRE_HINT_LATE);
 	core_tx_end(req, core_tx_status_err(status));

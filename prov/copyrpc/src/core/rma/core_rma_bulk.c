@@ -7,6 +7,7 @@
 
 #include "core/core_dom.h"
 #include "core/core_peer.h"
+#include "util/stats.h"
 
 bool core_rma_is_bulk(const struct core_rma_req *req)
 {
@@ -137,8 +138,12 @@ int core_rma_bulk_response(struct core_rma_req *req, uint32_t status, const uint
 		core_rma_bulk_refused(req);
 		return 0;
 	}
-	if (req->write)
-		return status || len ? -FI_EIO : 0;
+	if (req->write && (status || len))
+		return -FI_EIO;
+	if (req->write) {
+		util_stats_given(req->exposure.chan->stats, req->access.len);
+		return 0;
+	}
 	if (status != WIRE_RMA_EXPOSED || len != sizeof(exposure))
 		return -FI_EIO;
 	memcpy(&exposure, data, sizeof(exposure));

@@ -9,6 +9,7 @@
 #include "core/rma/core_rma_bulk.h"
 #include "core/rma/core_rma_lease.h"
 #include "core/rma/core_rma_simple.h"
+#include "util/stats.h"
 
 static struct core_rma_deferred *core_rma_deferred_new(const struct core_rma_in *in)
 {
@@ -158,8 +159,10 @@ enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, struct core_head *h
 	deferred = util_idmap_lookup(&chan->peer->ep->exposure_ids, back.exposure_id);
 	if (!deferred || deferred->in.chan != chan)
 		return CORE_RX_DONE; /* revoked */
-	if (!back.status)
+	if (!back.status) {
+		util_stats_given(chan->stats, deferred->in.rma.len);
 		core_rma_notify(&deferred->in, false);
+	}
 	core_rma_deferred_free(deferred);
 	return CORE_RX_DONE;
 }
