@@ -51,7 +51,8 @@ static void top_print_waits(const struct top_pages *pages)
 static const char *top_error(int err)
 {
 	switch (err) {
-	case EINVAL: return "not a statistics page of this version";
+	case EINVAL:
+		return "neither a statistics page of this version, nor is one beside it (.events)";
 	case ESRCH: return "no such process of yours has a statistics page";
 	default: return strerror(err);
 	}
@@ -68,6 +69,9 @@ static int top_print(void (*print)(const struct top_pages *pages), const char *n
 	if (ret)
 		fprintf(stderr, "copyrpc_top: %s%s%s\n", name ? name : "", name ? ": " : "",
 			top_error(-ret));
+	if (!ret && !pages.cnt && print == top_print_once)
+		fprintf(stderr, "copyrpc_top: no process of %s uses copyrpc\n",
+			geteuid() ? "yours on this host" : "this host");
 	if (pages.refused)
 		fprintf(stderr, "copyrpc_top: %zu pages are of another version, or forged\n",
 			pages.refused);

@@ -168,14 +168,29 @@ static int top_file_read(struct top_pages *pages, const char *name)
 	return ret;
 }
 
+/** Reads the page beside a report: the file of its name with .events behind it. */
+static int top_report_read(struct top_pages *pages, const char *report)
+{
+	char *name;
+	int ret;
+
+	if (asprintf(&name, "%s.events", report) < 0)
+		return -ENOMEM;
+	ret = top_file_read(pages, name);
+	free(name);
+	return ret;
+}
+
 int top_pages_find(struct top_pages *pages, const char *name)
 {
 	long pid = top_number(name);
 	int ret;
 
 	*pages = (struct top_pages){ 0 };
-	if (pid < 0)
-		return top_file_read(pages, name);
+	if (pid < 0) {
+		ret = top_file_read(pages, name);
+		return ret && !top_report_read(pages, name) ? 0 : ret;
+	}
 	ret = top_pages_of(pages, pid);
 	return ret || pages->cnt ? ret : -ESRCH;
 }

@@ -21,8 +21,8 @@ struct top_pages {
 int top_pages_read(struct top_pages *pages);
 /**
  * Reads the pages of one process, or the file that one has written (util/event.h): `name` is a
- * number, or the name of a file. Returns 0, -EINVAL if the file is no page, or another -errno;
- * -ESRCH: the process has no page that the caller may read.
+ * number, or the name of that file or of the report beside it. Returns 0, -EINVAL if the file is
+ * no page, or another -errno; -ESRCH: the process has no page that the caller may read.
  */
 int top_pages_find(struct top_pages *pages, const char *name);
 void top_pages_free(struct top_pages *pages);
