@@ -300,11 +300,12 @@ static struct copyrpc_stats_row *util_stats_row(uint32_t table, uint32_t index)
 			(size_t)index * util_stats_shape[table].row_len);
 }
 
-/** Returns the table of a row and *index; COPYRPC_STATS_TABLES if it is in none. Locked. */
+/** Returns the table of a row and *index; COPYRPC_STATS_TABLES and UINT32_MAX: none. Locked. */
 static uint32_t util_stats_find(const void *row, uint32_t *index)
 {
 	size_t at = (size_t)((const char *)row - (const char *)util_stats.page);
 
+	*index = UINT32_MAX;
 	for (uint32_t i = 0; util_stats.page && i < COPYRPC_STATS_TABLES; i++) {
 		const struct copyrpc_stats_table *table = &util_stats.page->tables[i];
 

@@ -111,12 +111,16 @@ void cpr_conn_fini(struct cpr_ep *ep)
 		cpr_eq_forget(ep->eq_user.eq, &ep->fid.fid);
 }
 
-static void cpr_conn_free_oldest(struct cpr_domain *domain)
+/** Frees the endpoint that was deferred first. Returns false if there is none. */
+static bool cpr_conn_free_oldest(struct cpr_domain *domain)
 {
 	struct util_list *first = util_list_pop(&domain->closed_conns);
 
+	if (!first)
+		return false;
 	domain->closed_conn_cnt--;
 	free(UTIL_CONTAINER_OF(first, struct cpr_ep, av_link));
+	return true;
 }
 
 void cpr_conn_defer_free(struct cpr_ep *ep)
@@ -133,8 +137,8 @@ void cpr_conn_defer_free(struct cpr_ep *ep)
 
 void cpr_conn_free_deferred(struct cpr_domain *domain)
 {
-	while (domain->closed_conn_cnt)
-		cpr_conn_free_oldest(domain);
+	while (cpr_conn_free_oldest(domain))
+		;
 }
 
 static int cpr_conn_enabled(struct cpr_ep *ep)
