@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Return to a better path: see core_failback.h. */
+/* Failback: questions, replies and the agreed end. See core_failback.h. */
 #include "core/core_failback.h"
 
 #include <rdma/fi_errno.h>

@@ -35,16 +35,15 @@ struct core_ep;
 struct core_head;
 struct core_peer;
 
-#define CORE_FAILBACK_DRAIN_NS (1000 * UTIL_NS_PER_MS) /* for operations in flight */
-#define CORE_FAILBACK_PAUSE_NS (10 * UTIL_NS_PER_S)    /* after a first attempt */
-#define CORE_FAILBACK_PAUSE_MAX                                                                    \
-	(640 * UTIL_NS_PER_S)    /* each attempt that follows soon doubles it */
-#define CORE_FAILBACK_BURST 256u /* peers of an endpoint that begin per look */
+#define CORE_FAILBACK_DRAIN_NS  (1000 * UTIL_NS_PER_MS) /* for operations in flight */
+#define CORE_FAILBACK_PAUSE_NS  (10 * UTIL_NS_PER_S) /* doubled by each attempt that follows soon */
+#define CORE_FAILBACK_PAUSE_MAX (640 * UTIL_NS_PER_S)
+#define CORE_FAILBACK_BURST     256u /* peers of an endpoint that begin per look */
 
 struct core_failback {
 	struct core_work work;
 	bool drains;       /* asks as soon as this end is idle; this and the next three: it holds */
-	bool asked;        /* ASK was sent, NO has not arrived */
+	bool asked;        /* ASK was sent, no refusal has arrived */
 	bool agreed;       /* YES was sent: only the end of the connection follows */
 	bool owes;         /* ASK has arrived, not replied to */
 	bool willing;      /* owes, and the reply may be YES */
@@ -70,7 +69,7 @@ bool core_failback_retry(struct core_work *work);
 /** The connection has ended, and with it all that was agreed on. */
 void core_failback_reset(struct core_peer *peer);
 
-/** Returns whether the end of the connection with `err` is the one that the ends agreed on. */
+/** Returns true if the end of the connection with `err` is the one that the ends agreed on. */
 bool core_failback_is_agreed(const struct core_peer *peer, int err);
 
 /** Ends the connection as agreed: operations that wait start on the next one. */

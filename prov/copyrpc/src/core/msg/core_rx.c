@@ -429,17 +429,20 @@ void core_rx_fail_peer(struct core_peer *peer, int err)
 {
 	struct util_list *it, *tmp;
 	struct core_unexp *in;
-	bool lost = false;
+	bool whole, lost = false;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->rx) {
 		in = UTIL_CONTAINER_OF(it, struct core_unexp, peer_link);
 		core_unexp_forget_sender(in);
-		if (in->matched)
+		if (in->matched) {
 			core_unexp_end(in, err ? err : -FI_EIO);
-		else if (core_rx_is_unfinished(in) || core_unexp_save(in)) {
-			lost |= !core_rx_is_unfinished(in);
-			core_unexp_free(in);
+			continue;
 		}
+		whole = !core_rx_is_unfinished(in);
+		if (whole && !core_unexp_save(in))
+			continue;
+		lost |= whole;
+		core_unexp_free(in);
 	}
 	if (lost && !err) /* the connection is replaced: no other error tells of this */
 		core_rx_fail_lost(peer->ep, -FI_ENOMEM);

@@ -138,10 +138,10 @@ int core_rma_bulk_response(struct core_rma_req *req, uint32_t status, const uint
 		core_rma_bulk_refused(req);
 		return 0;
 	}
-	if (req->write && (status || len))
-		return -FI_EIO;
 	if (req->write) {
-		util_stats_given(req->exposure.chan->stats, req->access.len);
+		if (status || len)
+			return -FI_EIO;
+		util_stats_given(req->access.op.peer->chan->stats, req->access.len);
 		return 0;
 	}
 	if (status != WIRE_RMA_EXPOSED || len != sizeof(exposure))

@@ -212,8 +212,8 @@ void core_rma_lessee_forget(struct core_mr *mr)
 }
 
 /*
- * Revocations in progress have failed with the peer's operations, unless the
- * connection ends as agreed: then they have not started, and its end is what they were for.
+ * Revocations in progress have failed with the peer's operations, unless the connection ends as
+ * agreed: then they have not started, and its end is what they were for.
  */
 void core_rma_lessee_drop_all(struct core_peer *peer)
 {
