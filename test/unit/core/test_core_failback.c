@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Return to a better path: the connection is another one afterwards, no operation ends with an
- * error, and every message arrives once and in order, whichever end asks and whatever is in flight.
+ * Return to a better path: the connection is another one afterwards, and no operation ends with an
+ * error, whichever end asks and whatever is in flight. Random traffic is in a file of its own,
+ * test_core_failback_traffic.c.
  */
 #include "core/core_failback.h"
 
+#include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
 
@@ -12,113 +14,47 @@
 #include "core/core_op.h"
 #include "core/rpc/core_rpc.h"
 #include "support/core_pair.h"
-#include "support/rng.h"
-#include "unit/core/must.h"
+#include "unit/core/failback_pair.h"
 #include "util/clock.h"
 
-#define BETTER 2u
-#define LEN    20000u
-#define SENDS  400u /* of the test with random traffic, for each end */
+#define LEN 20000u
 
-static struct node nodes[2];
 static struct core_cqe e;
 static struct fi_cq_err_entry err;
 static uint8_t out[LEN], in[LEN];
 
-static struct core_peer *peer_at(unsigned at)
-{
-	return core_peer_get(&nodes[at].ep, 1 - at);
-}
-
-static void connect_both(void)
-{
-	for (unsigned at = 0; at < 2; at++) {
-		MUST(!node_send(&nodes[at], 1 - at, out, 8, true, 99, 0, NULL));
-		nodes_settle(nodes, 2);
-		MUST(!node_recv(&nodes[1 - at], FI_ADDR_UNSPEC, in, 8, true, 99, 0, 0, NULL));
-		nodes_settle(nodes, 2);
-	}
-	for (unsigned at = 0; at < 2; at++)
-		while (node_poll(&nodes[at], &e, &err) == 1)
-			;
-}
-
-static void setup(void)
-{
-	nodes_open_plain(nodes, 2);
-	fake_engine_cfg.better = BETTER;
-	connect_both();
-}
-
-static void setup_async(void)
-{
-	nodes_open_plain(nodes, 2);
-	fake_engine_cfg.caps |= CORE_CHAN_ASYNC;
-	fake_engine_cfg.better = BETTER;
-	connect_both();
-}
-
-static void teardown(void)
-{
-	nodes_close(nodes, 2);
-}
-
-TestSuite(core_failback, .init = setup, .fini = teardown, .timeout = 200);
-
-/** Lets an end ask now, however short ago the last attempt was. */
-static void look(unsigned at)
-{
-	peer_at(at)->failback.last_ns = 0;
-	core_failback_look(&nodes[at].ep);
-}
-
-/** Lets the time pass that an end has to become idle. */
-static void expire(unsigned at)
-{
-	peer_at(at)->failback.until_ns = 0;
-}
-
-/* Marks the channels: the next one may have the address of the last. */
-static void mark(void)
-{
-	peer_at(0)->chan->held_max = peer_at(1)->chan->held_max = 77;
-}
-
-static bool is_marked(unsigned at)
-{
-	return peer_at(at)->chan && peer_at(at)->chan->held_max == 77;
-}
+TestSuite(core_failback, .init = pair_setup, .fini = pair_teardown, .timeout = 200);
 
 static void expect_end(unsigned at, void *context)
 {
-	cr_assert_eq(node_poll(&nodes[at], &e, &err), 1, "error %d", err.err);
+	cr_assert_eq(node_poll(&pair_nodes[at], &e, &err), 1, "error %d", err.err);
 	cr_expect_eq(e.e.op_context, context);
 }
 
 /** Replies to the call that has arrived at an end. */
 static void reply_to_call(unsigned at)
 {
-	struct core_rpc_handle *handle = node_take(&nodes[at]);
+	struct core_rpc_handle *handle = node_take(&pair_nodes[at]);
 	struct iovec iov = { .iov_base = out, .iov_len = 4 };
 
 	cr_assert_not_null(handle);
-	cr_assert_eq(core_rpc_reply(&nodes[at].ep, handle, handle->seq, &iov, 1, 4, 0), 0);
+	cr_assert_eq(core_rpc_reply(&pair_nodes[at].ep, handle, handle->seq, &iov, 1, 4, 0), 0);
 }
 
 static void expect_moved(void)
 {
-	cr_expect_not(is_marked(0));
-	cr_expect_not(is_marked(1));
-	cr_expect_not(peer_at(0)->holds);
-	cr_expect_not(peer_at(1)->holds);
+	cr_expect_not(pair_is_marked(0));
+	cr_expect_not(pair_is_marked(1));
+	cr_expect_not(pair_peer_at(0)->holds);
+	cr_expect_not(pair_peer_at(1)->holds);
 }
 
 static void expect_traffic(void)
 {
 	for (unsigned at = 0; at < 2; at++) {
-		cr_assert_eq(node_recv(&nodes[1 - at], at, in, LEN, true, 5, 0, 0, in), 0);
-		cr_assert_eq(node_send(&nodes[at], 1 - at, out, LEN, true, 5, 0, out), 0);
-		nodes_settle(nodes, 2);
+		cr_assert_eq(node_recv(&pair_nodes[1 - at], at, in, LEN, true, 5, 0, 0, in), 0);
+		cr_assert_eq(node_send(&pair_nodes[at], 1 - at, out, LEN, true, 5, 0, out), 0);
+		nodes_settle(pair_nodes, 2);
 		expect_end(at, out);
 		expect_end(1 - at, in);
 	}
@@ -126,71 +62,71 @@ static void expect_traffic(void)
 
 Test(core_failback, an_idle_connection_is_replaced_at_once)
 {
-	mark();
-	look(0);
-	nodes_settle(nodes, 2);
+	pair_mark();
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
 	expect_moved();
-	cr_expect_eq(peer_at(0)->state, CORE_PEER_UP, "the end that closes connects again");
+	cr_expect_eq(pair_peer_at(0)->state, CORE_PEER_UP, "the end that closes connects again");
 	expect_traffic();
 }
 
 Test(core_failback, both_ends_may_ask_at_once)
 {
-	mark();
-	look(0);
-	look(1);
-	nodes_settle(nodes, 2);
+	pair_mark();
+	pair_look(0);
+	pair_look(1);
+	nodes_settle(pair_nodes, 2);
 	expect_moved();
 	expect_traffic();
 }
 
 Test(core_failback, without_a_common_path_the_connection_goes_on)
 {
-	mark();
-	look(0);
-	core_dom_progress(&nodes[0].dom);
-	cr_assert(peer_at(0)->failback.asked);
-	cr_expect_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, out), 0);
-	fake_engine_cfg.better = BETTER << 1; /* of the other end */
-	nodes_settle(nodes, 2);
-	cr_expect(is_marked(0) && is_marked(1));
-	cr_expect_not(peer_at(0)->holds);
+	pair_mark();
+	pair_look(0);
+	core_dom_progress(&pair_nodes[0].dom);
+	cr_assert(pair_peer_at(0)->failback.asked);
+	cr_expect_eq(node_send(&pair_nodes[0], 1, out, 8, true, 1, 0, out), 0);
+	fake_engine_cfg.better = PAIR_BETTER << 1; /* of the other end */
+	nodes_settle(pair_nodes, 2);
+	cr_expect(pair_is_marked(0) && pair_is_marked(1));
+	cr_expect_not(pair_peer_at(0)->holds);
 	expect_end(0, out);
-	cr_expect(util_list_is_empty(&nodes[0].dom.work));
-	cr_expect(util_list_is_empty(&nodes[1].dom.work));
-	fake_engine_cfg.better = BETTER;
-	peer_at(0)->failback.last_ns = util_clock_ns() - CORE_FAILBACK_PAUSE_MAX / 2;
-	core_failback_look(&nodes[0].ep);
-	cr_expect_not(peer_at(0)->holds, "the peer has had no such path");
-	peer_at(0)->failback.last_ns = util_clock_ns() - CORE_FAILBACK_PAUSE_MAX;
-	core_failback_look(&nodes[0].ep);
-	nodes_settle(nodes, 2);
+	cr_expect(util_list_is_empty(&pair_nodes[0].dom.work));
+	cr_expect(util_list_is_empty(&pair_nodes[1].dom.work));
+	fake_engine_cfg.better = PAIR_BETTER;
+	pair_peer_at(0)->failback.last_ns = util_clock_ns() - CORE_FAILBACK_PAUSE_MAX / 2;
+	core_failback_look(&pair_nodes[0].ep);
+	cr_expect_not(pair_peer_at(0)->holds, "the peer has had no such path");
+	pair_peer_at(0)->failback.last_ns = util_clock_ns() - CORE_FAILBACK_PAUSE_MAX;
+	core_failback_look(&pair_nodes[0].ep);
+	nodes_settle(pair_nodes, 2);
 	expect_moved();
 }
 
-Test(core_failback, nothing_begins_while_an_end_drains, .init = setup_async)
+Test(core_failback, nothing_begins_while_an_end_drains, .init = pair_setup_async)
 {
-	mark();
+	pair_mark();
 	fake_engine_cfg.no_acks = true;
-	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, &out[0]), 0);
-	nodes_settle(nodes, 2);
-	look(0);
-	nodes_settle(nodes, 2);
-	cr_expect(is_marked(0), "a send is not acknowledged");
-	cr_expect_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, &out[1]), 0, "queued");
-	cr_expect_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), -FI_EAGAIN);
-	nodes_settle(nodes, 2);
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 1, 0, &out[0]), 0);
+	nodes_settle(pair_nodes, 2);
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
+	cr_expect(pair_is_marked(0), "a send is not acknowledged");
+	cr_expect_eq(node_send(&pair_nodes[0], 1, out, 8, true, 1, 0, &out[1]), 0, "queued");
+	cr_expect_eq(node_send(&pair_nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), -FI_EAGAIN);
+	nodes_settle(pair_nodes, 2);
 	cr_expect_eq(fake_engine_queued(), 0);
-	cr_expect_eq(node_poll(&nodes[0], &e, &err), 0);
+	cr_expect_eq(node_poll(&pair_nodes[0], &e, &err), 0);
 	fake_engine_cfg.no_acks = false;
-	nodes_settle(nodes, 2);
+	nodes_settle(pair_nodes, 2);
 	expect_moved();
 	expect_end(0, &out[0]);
 	expect_end(0, &out[1]);
 }
 
 /* A caller that sleeps waits for its completion, and no other event follows. */
-Test(core_failback, calls_wait_for_the_next_connection, .init = setup_async)
+Test(core_failback, calls_wait_for_the_next_connection, .init = pair_setup_async)
 {
 	struct iovec iov = { .iov_base = out, .iov_len = 8 };
 	struct core_rpc_request request = {
@@ -198,28 +134,28 @@ Test(core_failback, calls_wait_for_the_next_connection, .init = setup_async)
 	};
 
 	fake_engine_cfg.no_acks = true;
-	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, &out[0]), 0);
-	mark();
-	look(0);
-	nodes_settle(nodes, 2);
-	cr_assert(peer_at(0)->holds);
-	cr_expect_eq(core_rpc_room(&nodes[0].ep, 1, 8, 8), CORE_OP_QUEUE_MAX);
-	cr_expect_eq(core_rpc_room(&nodes[0].ep, 1, 4000, 8), CORE_RPC_QUEUE_BYTES / 4000);
-	cr_expect_eq(core_rpc_room(&nodes[0].ep, 1, 5000, 8), -FI_EMSGSIZE);
-	cr_expect_eq(core_rpc_shortage(&nodes[0].ep, 1, 5000, 8), -FI_EMSGSIZE);
-	cr_expect_eq(core_rpc_shortage(&nodes[0].ep, 1, 8, 8), CORE_SHORT_NONE);
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 1, 0, &out[0]), 0);
+	pair_mark();
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
+	cr_assert(pair_peer_at(0)->holds);
+	cr_expect_eq(core_rpc_room(&pair_nodes[0].ep, 1, 8, 8), CORE_OP_QUEUE_MAX);
+	cr_expect_eq(core_rpc_room(&pair_nodes[0].ep, 1, 4000, 8), CORE_RPC_QUEUE_BYTES / 4000);
+	cr_expect_eq(core_rpc_room(&pair_nodes[0].ep, 1, 5000, 8), -FI_EMSGSIZE);
+	cr_expect_eq(core_rpc_shortage(&pair_nodes[0].ep, 1, 5000, 8), -FI_EMSGSIZE);
+	cr_expect_eq(core_rpc_shortage(&pair_nodes[0].ep, 1, 8, 8), CORE_SHORT_NONE);
 	request.len = 5000;
-	cr_expect_eq(core_rpc_call(&nodes[0].ep, 1, &request), -FI_EMSGSIZE);
+	cr_expect_eq(core_rpc_call(&pair_nodes[0].ep, 1, &request), -FI_EMSGSIZE);
 	request.len = 8;
-	cr_expect_eq(core_rpc_call(&nodes[0].ep, 1, &request), 0);
-	nodes_settle(nodes, 2);
+	cr_expect_eq(core_rpc_call(&pair_nodes[0].ep, 1, &request), 0);
+	nodes_settle(pair_nodes, 2);
 	cr_expect_eq(fake_engine_queued(), 0);
 	fake_engine_cfg.no_acks = false;
-	nodes_settle(nodes, 2);
+	nodes_settle(pair_nodes, 2);
 	expect_moved();
 	expect_end(0, &out[0]);
 	reply_to_call(1);
-	nodes_settle(nodes, 2);
+	nodes_settle(pair_nodes, 2);
 	expect_end(0, &request);
 }
 
@@ -230,42 +166,42 @@ Test(core_failback, a_call_that_waits_is_sent_if_the_connection_stays)
 		.iov = &iov, .iov_cnt = 1, .len = 8, .resp = in, .resp_max = 8, .context = &request
 	};
 
-	cr_assert_eq(node_send(&nodes[0], 1, out, LEN, true, 1, 0, out), 0);
-	nodes_settle(nodes, 2);
-	mark();
-	look(0);
-	nodes_settle(nodes, 2);
-	cr_expect_eq(core_rpc_call(&nodes[0].ep, 1, &request), 0);
-	expire(0);
-	nodes_settle(nodes, 2);
-	cr_expect(is_marked(0));
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, LEN, true, 1, 0, out), 0);
+	nodes_settle(pair_nodes, 2);
+	pair_mark();
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
+	cr_expect_eq(core_rpc_call(&pair_nodes[0].ep, 1, &request), 0);
+	pair_expire(0);
+	nodes_settle(pair_nodes, 2);
+	cr_expect(pair_is_marked(0));
 	reply_to_call(1);
-	nodes_settle(nodes, 2);
+	nodes_settle(pair_nodes, 2);
 	expect_end(0, &request);
 }
 
 Test(core_failback, a_message_that_nobody_receives_keeps_the_connection)
 {
 	for (unsigned at = 0; at < 2; at++) { /* of the end that asks, and of its peer */
-		mark();
-		cr_assert_eq(node_send(&nodes[at], 1 - at, out, LEN, true, 1, 0, &out[0]), 0);
-		nodes_settle(nodes, 2);
-		look(0);
-		nodes_settle(nodes, 2);
-		cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 2, 0, &out[1]), 0);
-		cr_expect(peer_at(at)->holds);
-		expire(at);
-		nodes_settle(nodes, 2);
-		cr_expect(is_marked(0) && is_marked(1));
-		cr_expect_not(peer_at(0)->holds);
-		cr_expect_not(peer_at(1)->holds);
+		pair_mark();
+		cr_assert_eq(node_send(&pair_nodes[at], 1 - at, out, LEN, true, 1, 0, &out[0]), 0);
+		nodes_settle(pair_nodes, 2);
+		pair_look(0);
+		nodes_settle(pair_nodes, 2);
+		cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 2, 0, &out[1]), 0);
+		cr_expect(pair_peer_at(at)->holds);
+		pair_expire(at);
+		nodes_settle(pair_nodes, 2);
+		cr_expect(pair_is_marked(0) && pair_is_marked(1));
+		cr_expect_not(pair_peer_at(0)->holds);
+		cr_expect_not(pair_peer_at(1)->holds);
 		expect_end(0, &out[1]);
-		cr_assert_eq(node_recv(&nodes[1 - at], at, in, LEN, true, 1, 0, 0, in), 0);
-		nodes_settle(nodes, 2);
+		cr_assert_eq(node_recv(&pair_nodes[1 - at], at, in, LEN, true, 1, 0, 0, in), 0);
+		nodes_settle(pair_nodes, 2);
 		expect_end(at, &out[0]);
 		expect_end(1 - at, in);
-		look(0);
-		nodes_settle(nodes, 2);
+		pair_look(0);
+		nodes_settle(pair_nodes, 2);
 		expect_moved();
 	}
 }
@@ -273,81 +209,81 @@ Test(core_failback, a_message_that_nobody_receives_keeps_the_connection)
 Test(core_failback, what_has_arrived_and_what_is_awaited_stay)
 {
 	node_fill(out, 500, 3);
-	cr_assert_eq(node_send(&nodes[0], 1, out, 500, true, 1, 0, out), 0);
-	cr_assert_eq(node_recv(&nodes[1], 0, in, LEN, true, 2, 0, 0, &in[2]), 0);
-	nodes_settle(nodes, 2);
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 500, true, 1, 0, out), 0);
+	cr_assert_eq(node_recv(&pair_nodes[1], 0, in, LEN, true, 2, 0, 0, &in[2]), 0);
+	nodes_settle(pair_nodes, 2);
 	expect_end(0, out);
-	mark();
-	look(0);
-	nodes_settle(nodes, 2);
+	pair_mark();
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
 	expect_moved();
-	cr_expect_eq(node_poll(&nodes[1], &e, &err), 0, "a directed receive goes on");
-	cr_assert_eq(node_recv(&nodes[1], 0, in, LEN, true, 1, 0, 0, &in[1]), 0);
+	cr_expect_eq(node_poll(&pair_nodes[1], &e, &err), 0, "a directed receive goes on");
+	cr_assert_eq(node_recv(&pair_nodes[1], 0, in, LEN, true, 1, 0, 0, &in[1]), 0);
 	expect_end(1, &in[1]);
 	cr_expect(node_check(in, 500, 3));
-	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 2, 0, out), 0);
-	nodes_settle(nodes, 2);
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 2, 0, out), 0);
+	nodes_settle(pair_nodes, 2);
 	expect_end(1, &in[2]);
 }
 
 Test(core_failback, a_failure_meanwhile_ends_what_waits_once)
 {
-	mark();
+	pair_mark();
 	fake_engine_cfg.no_delivery = true;
-	look(0);
-	nodes_settle(nodes, 2);
-	cr_assert(peer_at(0)->failback.asked);
-	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, out), 0);
-	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_EIO);
-	nodes_settle(nodes, 2);
-	cr_expect_eq(node_poll(&nodes[0], &e, &err), -FI_EAVAIL);
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
+	cr_assert(pair_peer_at(0)->failback.asked);
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 1, 0, out), 0);
+	fake_engine_kill(&pair_nodes[0].ep, &pair_nodes[1].ep, -FI_EIO);
+	nodes_settle(pair_nodes, 2);
+	cr_expect_eq(node_poll(&pair_nodes[0], &e, &err), -FI_EAVAIL);
 	cr_expect_eq(err.err, FI_EIO);
-	cr_expect_eq(node_poll(&nodes[0], &e, &err), 0);
-	cr_expect_not(peer_at(0)->holds);
+	cr_expect_eq(node_poll(&pair_nodes[0], &e, &err), 0);
+	cr_expect_not(pair_peer_at(0)->holds);
 	fake_engine_cfg.no_delivery = false;
 	expect_traffic();
 }
 
 Test(core_failback, a_peer_that_closes_meanwhile_has_closed)
 {
-	cr_assert_eq(node_recv(&nodes[0], 1, in, 8, true, 1, 0, 0, in), 0);
+	cr_assert_eq(node_recv(&pair_nodes[0], 1, in, 8, true, 1, 0, 0, in), 0);
 	fake_engine_cfg.no_delivery = true;
-	look(0);
-	nodes_settle(nodes, 2);
-	cr_assert(peer_at(0)->failback.asked);
-	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, out), 0);
-	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ESHUTDOWN);
-	nodes_settle(nodes, 2);
-	cr_expect_eq(node_poll(&nodes[0], &e, &err), -FI_EAVAIL, "it has not agreed");
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
+	cr_assert(pair_peer_at(0)->failback.asked);
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 1, 0, out), 0);
+	fake_engine_kill(&pair_nodes[0].ep, &pair_nodes[1].ep, -FI_ESHUTDOWN);
+	nodes_settle(pair_nodes, 2);
+	cr_expect_eq(node_poll(&pair_nodes[0], &e, &err), -FI_EAVAIL, "it has not agreed");
 	cr_expect_eq(err.err, FI_ESHUTDOWN);
 	fake_engine_cfg.no_delivery = false;
 }
 
 Test(core_failback, attempts_are_rare_and_become_rarer)
 {
-	struct core_failback *failback = &peer_at(0)->failback;
+	struct core_failback *failback = &pair_peer_at(0)->failback;
 	uint64_t pause_ns = CORE_FAILBACK_PAUSE_NS;
 
-	core_failback_look(&nodes[0].ep);
-	nodes_settle(nodes, 2);
+	core_failback_look(&pair_nodes[0].ep);
+	nodes_settle(pair_nodes, 2);
 	cr_assert_eq(failback->pause_ns, CORE_FAILBACK_PAUSE_NS);
 	for (unsigned i = 0; i < 10; i++) {
-		mark();
-		core_failback_look(&nodes[0].ep);
-		core_failback_look(&nodes[1].ep);
-		nodes_settle(nodes, 2);
-		cr_expect(is_marked(0), "too soon, at both ends");
+		pair_mark();
+		core_failback_look(&pair_nodes[0].ep);
+		core_failback_look(&pair_nodes[1].ep);
+		nodes_settle(pair_nodes, 2);
+		cr_expect(pair_is_marked(0), "too soon, at both ends");
 		failback->last_ns = util_clock_ns() - failback->pause_ns;
-		core_failback_look(&nodes[0].ep);
-		nodes_settle(nodes, 2);
-		cr_expect_not(is_marked(0));
+		core_failback_look(&pair_nodes[0].ep);
+		nodes_settle(pair_nodes, 2);
+		cr_expect_not(pair_is_marked(0));
 		pause_ns = 2 * pause_ns < CORE_FAILBACK_PAUSE_MAX ? 2 * pause_ns
 								  : CORE_FAILBACK_PAUSE_MAX;
 		cr_expect_eq(failback->pause_ns, pause_ns);
-		cr_expect_eq(peer_at(1)->failback.pause_ns, pause_ns);
+		cr_expect_eq(pair_peer_at(1)->failback.pause_ns, pause_ns);
 	}
 	failback->last_ns = util_clock_ns() - 3 * failback->pause_ns;
-	core_failback_look(&nodes[0].ep);
+	core_failback_look(&pair_nodes[0].ep);
 	cr_expect_eq(failback->pause_ns, CORE_FAILBACK_PAUSE_NS, "long ago");
 }
 
@@ -355,13 +291,13 @@ Test(core_failback, attempts_are_rare_and_become_rarer)
 Test(core_failback, both_ends_learn_that_the_other_is_gone)
 {
 	for (unsigned at = 0; at < 2; at++)
-		cr_assert_eq(node_recv(&nodes[at], 1 - at, in, 8, true, 1, 0, 0, &in[at]), 0);
-	look(0);
+		cr_assert_eq(node_recv(&pair_nodes[at], 1 - at, in, 8, true, 1, 0, 0, &in[at]), 0);
+	pair_look(0);
 	fake_engine_cfg.connect_err = -FI_ECONNREFUSED;
-	nodes_settle(nodes, 2);
+	nodes_settle(pair_nodes, 2);
 	for (unsigned at = 0; at < 2; at++) {
-		cr_expect_eq(peer_at(at)->state, CORE_PEER_DEAD);
-		cr_expect_eq(node_poll(&nodes[at], &e, &err), -FI_EAVAIL);
+		cr_expect_eq(pair_peer_at(at)->state, CORE_PEER_DEAD);
+		cr_expect_eq(node_poll(&pair_nodes[at], &e, &err), -FI_EAVAIL);
 		cr_expect_eq(err.err, FI_ECONNREFUSED);
 		cr_expect_eq(err.op_context, &in[at]);
 	}
@@ -370,16 +306,16 @@ Test(core_failback, both_ends_learn_that_the_other_is_gone)
 Test(core_failback, what_waits_ends_with_the_error_of_the_next_connection)
 {
 	fake_engine_cfg.no_delivery = true;
-	look(0);
-	nodes_settle(nodes, 2);
-	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, out), 0);
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 1, 0, out), 0);
 	fake_engine_cfg.no_delivery = false;
 	fake_engine_cfg.connect_err = -FI_ETIMEDOUT;
-	nodes_settle(nodes, 2);
-	cr_expect_eq(node_poll(&nodes[0], &e, &err), -FI_EAVAIL);
+	nodes_settle(pair_nodes, 2);
+	cr_expect_eq(node_poll(&pair_nodes[0], &e, &err), -FI_EAVAIL);
 	cr_expect_eq(err.err, FI_ETIMEDOUT);
 	cr_expect_eq(err.op_context, out);
-	cr_expect_eq(nodes[0].ep.tx_open, 0);
+	cr_expect_eq(pair_nodes[0].ep.tx_open, 0);
 }
 
 /** Passes a FAILBACK of the peer to node 0. */
@@ -390,7 +326,7 @@ static enum core_rx_verdict take(uint32_t op, uint32_t kind, uint32_t paths, uin
 	uint32_t at = wire_ext_len(op);
 
 	memcpy(bytes + at, &failback, sizeof(failback));
-	return core_upcall_table.on_msg(peer_at(0)->chan, op, bytes, at + len, 0);
+	return core_upcall_table.on_msg(pair_peer_at(0)->chan, op, bytes, at + len, 0);
 }
 
 Test(core_failback, what_the_state_does_not_permit_is_refused)
@@ -403,16 +339,18 @@ Test(core_failback, what_the_state_does_not_permit_is_refused)
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, 2, 7), CORE_RX_BAD);
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, 2, 9), CORE_RX_BAD);
 	fake_engine_cfg.no_delivery = true;
-	look(0);
-	nodes_settle(nodes, 2);
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
 	cr_expect_eq(take(WIRE_OP_FAILBACK, 0, 0, 8), CORE_RX_BAD);
 	cr_expect_eq(take(WIRE_OP_FAILBACK, 5, 0, 8), CORE_RX_BAD);
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_YES, 2, 8), CORE_RX_BAD);
-	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, BETTER, 8), CORE_RX_DONE);
-	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, BETTER, 8), CORE_RX_BAD, "twice");
-	nodes_settle(nodes, 2);
-	cr_expect(peer_at(0)->failback.agreed);
-	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, BETTER, 8), CORE_RX_BAD, "agreed");
+	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, PAIR_BETTER, 8), CORE_RX_DONE);
+	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, PAIR_BETTER, 8), CORE_RX_BAD,
+		     "twice");
+	nodes_settle(pair_nodes, 2);
+	cr_expect(pair_peer_at(0)->failback.agreed);
+	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, PAIR_BETTER, 8), CORE_RX_BAD,
+		     "agreed");
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_YES, 0, 8), CORE_RX_DONE);
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_NO, 0, 8), CORE_RX_BAD, "granted");
 	fake_engine_cfg.no_delivery = false;
@@ -422,194 +360,92 @@ Test(core_failback, a_question_that_is_refused_gives_an_end_no_more_time)
 {
 	uint64_t until_ns;
 
-	cr_assert_eq(node_send(&nodes[0], 1, out, LEN, true, 1, 0, out), 0);
-	nodes_settle(nodes, 2);
-	look(0);
-	until_ns = peer_at(0)->failback.until_ns;
-	fake_engine_cfg.better = BETTER << 1;
-	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, BETTER, 8), CORE_RX_DONE);
-	cr_expect_eq(peer_at(0)->failback.until_ns, until_ns);
-	cr_expect(peer_at(0)->failback.drains);
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, LEN, true, 1, 0, out), 0);
+	nodes_settle(pair_nodes, 2);
+	pair_look(0);
+	until_ns = pair_peer_at(0)->failback.until_ns;
+	fake_engine_cfg.better = PAIR_BETTER << 1;
+	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, PAIR_BETTER, 8), CORE_RX_DONE);
+	cr_expect_eq(pair_peer_at(0)->failback.until_ns, until_ns);
+	cr_expect(pair_peer_at(0)->failback.drains);
 }
 
 Test(core_failback, a_thread_may_sleep_while_a_refusal_waits_for_room)
 {
-	struct core_work *work = &peer_at(0)->failback.work;
+	struct core_work *work = &pair_peer_at(0)->failback.work;
 
 	fake_engine_cfg.no_delivery = true;
 	fake_engine_cfg.room = 1;
-	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, out), 0);
-	fake_engine_cfg.better = BETTER << 1;
-	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, BETTER, 8), CORE_RX_DONE);
-	core_dom_progress(&nodes[0].dom);
-	cr_assert(peer_at(0)->failback.owes);
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 1, 0, out), 0);
+	fake_engine_cfg.better = PAIR_BETTER << 1;
+	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, PAIR_BETTER, 8), CORE_RX_DONE);
+	core_dom_progress(&pair_nodes[0].dom);
+	cr_assert(pair_peer_at(0)->failback.owes);
 	util_list_remove(&work->link);
 	cr_expect_not(work->retry(work));
-	cr_assert(peer_at(0)->failback.owes);
+	cr_assert(pair_peer_at(0)->failback.owes);
 	fake_engine_cfg.room = 2; /* since the last progress */
 	util_list_remove(&work->link);
 	cr_expect(work->retry(work));
-	cr_expect_not(peer_at(0)->failback.owes);
-	peer_at(1)->failback.asked = true;
+	cr_expect_not(pair_peer_at(0)->failback.owes);
+	pair_peer_at(1)->failback.asked = true;
 	fake_engine_cfg.no_delivery = false;
-	nodes_settle(nodes, 2);
-	cr_expect_eq(peer_at(1)->failback.pause_ns, CORE_FAILBACK_PAUSE_MAX);
+	nodes_settle(pair_nodes, 2);
+	cr_expect_eq(pair_peer_at(1)->failback.pause_ns, CORE_FAILBACK_PAUSE_MAX);
 }
 
 /* The work of the peer's operations may have been asked first. */
 Test(core_failback, no_thread_sleeps_when_the_time_to_drain_ends)
 {
-	struct core_peer *peer = peer_at(0);
+	struct core_peer *peer = pair_peer_at(0);
 
-	cr_assert_eq(node_send(&nodes[0], 1, out, LEN, true, 1, 0, out), 0);
-	nodes_settle(nodes, 2);
-	look(0);
-	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 2, 0, &out[1]), 0);
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, LEN, true, 1, 0, out), 0);
+	nodes_settle(pair_nodes, 2);
+	pair_look(0);
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 2, 0, &out[1]), 0);
 	cr_assert(peer->holds);
 	util_list_remove(&peer->work.link);
 	cr_expect_not(core_op_retry(&peer->work));
-	expire(0);
+	pair_expire(0);
 	util_list_remove(&peer->failback.work.link);
 	cr_expect(core_failback_retry(&peer->failback.work));
 	cr_expect_not(peer->holds);
-	core_dom_progress(&nodes[0].dom);
+	core_dom_progress(&pair_nodes[0].dom);
 	expect_end(0, &out[1]);
 }
 
 Test(core_failback, what_waits_for_the_next_connection_delays_the_end_of_an_address)
 {
 	fake_engine_cfg.no_delivery = true;
-	look(0);
-	core_dom_progress(&nodes[0].dom);
-	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, out), 0);
-	cr_expect(core_ep_av_is_busy(&nodes[0].ep, 1));
+	pair_look(0);
+	core_dom_progress(&pair_nodes[0].dom);
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 1, 0, out), 0);
+	cr_expect(core_ep_av_is_busy(&pair_nodes[0].ep, 1));
 	fake_engine_cfg.no_delivery = false;
 	fake_engine_cfg.lazy_up = 1000000;
-	nodes_settle(nodes, 2);
-	cr_assert_eq(peer_at(0)->state, CORE_PEER_CONNECTING);
-	cr_expect(core_ep_av_is_busy(&nodes[0].ep, 1));
-	cr_expect_not(core_ep_av_is_busy(&nodes[1].ep, 0), "nothing waits");
+	nodes_settle(pair_nodes, 2);
+	cr_assert_eq(pair_peer_at(0)->state, CORE_PEER_CONNECTING);
+	cr_expect(core_ep_av_is_busy(&pair_nodes[0].ep, 1));
+	cr_expect_not(core_ep_av_is_busy(&pair_nodes[1].ep, 0), "nothing waits");
 }
 
 Test(core_failback, ends_that_ask_at_once_have_made_one_attempt)
 {
-	peer_at(0)->failback.pause_ns = peer_at(1)->failback.pause_ns = 0;
-	look(0);
-	look(1);
-	nodes_settle(nodes, 2);
+	pair_peer_at(0)->failback.pause_ns = pair_peer_at(1)->failback.pause_ns = 0;
+	pair_look(0);
+	pair_look(1);
+	nodes_settle(pair_nodes, 2);
 	for (unsigned at = 0; at < 2; at++)
-		cr_expect_eq(peer_at(at)->failback.pause_ns, CORE_FAILBACK_PAUSE_NS);
+		cr_expect_eq(pair_peer_at(at)->failback.pause_ns, CORE_FAILBACK_PAUSE_NS);
 }
 
 Test(core_failback, a_peer_that_agrees_while_it_owes_a_response_has_failed)
 {
-	cr_assert_eq(node_send(&nodes[0], 1, out, LEN, true, 1, 0, out), 0);
-	nodes_settle(nodes, 2);
-	peer_at(0)->failback.asked = true;
+	cr_assert_eq(node_send(&pair_nodes[0], 1, out, LEN, true, 1, 0, out), 0);
+	nodes_settle(pair_nodes, 2);
+	pair_peer_at(0)->failback.asked = true;
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_YES, 0, 8), CORE_RX_DONE);
-	nodes_settle(nodes, 2);
-	cr_expect_eq(node_poll(&nodes[0], &e, &err), -FI_EAVAIL);
+	nodes_settle(pair_nodes, 2);
+	cr_expect_eq(node_poll(&pair_nodes[0], &e, &err), -FI_EAVAIL);
 	cr_expect_eq(err.err, FI_EIO);
-}
-
-/* ---- random traffic ---- */
-
-static uint8_t sent[2][SENDS][3000], got[2][SENDS][3000];
-static unsigned send_cnt[2], recv_cnt[2], sends_ended[2], recvs_ended[2];
-static size_t lens[2][SENDS];
-
-static void post(struct rng *rng, unsigned at)
-{
-	unsigned i = send_cnt[at];
-
-	if (recv_cnt[at] < SENDS && recv_cnt[at] < recvs_ended[at] + 20 && rng_chance(rng, 1, 2)) {
-		MUST(!node_recv(&nodes[at], 1 - at, got[at][recv_cnt[at]], sizeof(got[0][0]), true,
-				7, 0, 0, got[at][recv_cnt[at]]));
-		recv_cnt[at]++;
-	}
-	if (i == SENDS || !rng_chance(rng, 1, 2))
-		return;
-	lens[at][i] = 1 + rng_below(rng, rng_chance(rng, 1, 4) ? sizeof(sent[0][0]) : 50);
-	node_fill(sent[at][i], lens[at][i], at * SENDS + i);
-	if (!node_send(&nodes[at], 1 - at, sent[at][i], lens[at][i], true, 7,
-		       rng_chance(rng, 1, 8) ? FI_DELIVERY_COMPLETE : 0, sent[at][i]))
-		send_cnt[at]++;
-}
-
-/** Checks that the receive which was posted as number i has message i. */
-static void check_received(unsigned at, const uint8_t *buf, size_t len)
-{
-	size_t i = (size_t)(buf - got[at][0]) / sizeof(got[0][0]);
-
-	MUST(i < recv_cnt[at] && len == lens[1 - at][i]);
-	MUST(node_check(buf, len, (uint32_t)((1 - at) * SENDS + i)));
-	recvs_ended[at]++;
-}
-
-static void poll_all(unsigned at)
-{
-	const uint8_t *context;
-	int ret;
-
-	while ((ret = node_poll(&nodes[at], &e, &err))) {
-		MUST(ret == 1);
-		context = e.e.op_context;
-		if (context >= sent[at][0] && context < sent[at][0] + sizeof(sent[at]))
-			sends_ended[at]++;
-		else
-			check_received(at, context, e.e.len);
-	}
-}
-
-static unsigned random_traffic(uint64_t seed)
-{
-	struct rng rng = { .state = seed };
-	unsigned moved = 0, at;
-
-	memset(send_cnt, 0, sizeof(send_cnt));
-	memset(recv_cnt, 0, sizeof(recv_cnt));
-	memset(sends_ended, 0, sizeof(sends_ended));
-	memset(recvs_ended, 0, sizeof(recvs_ended));
-	fake_engine_cfg.room = 1 + (unsigned)rng_below(&rng, 10);
-	fake_engine_cfg.credit = 1 + (unsigned)rng_below(&rng, 4);
-	fake_engine_cfg.lazy_up = (unsigned)rng_below(&rng, 5);
-	for (unsigned round = 0; round < 100000 && recvs_ended[0] + recvs_ended[1] < 2 * SENDS;
-	     round++) {
-		at = (unsigned)rng_below(&rng, 2);
-		post(&rng, at);
-		if (rng_chance(&rng, 1, 50))
-			look(at);
-		if (rng_chance(&rng, 1, 200))
-			expire(at);
-		core_dom_progress(&nodes[at].dom);
-		poll_all(at);
-		if (peer_at(0)->chan && peer_at(1)->chan && !is_marked(0) && !is_marked(1)) {
-			mark();
-			moved++;
-		}
-	}
-	nodes_settle(nodes, 2);
-	poll_all(0);
-	poll_all(1);
-	MUST(recvs_ended[0] == SENDS && recvs_ended[1] == SENDS);
-	MUST(sends_ended[0] == SENDS && sends_ended[1] == SENDS);
-	return moved;
-}
-
-Test(core_failback, random_traffic_arrives_once_and_in_order)
-{
-	unsigned moved = 0;
-
-	for (uint64_t seed = 1; seed <= 40; seed++)
-		moved += random_traffic(seed);
-	cr_expect_gt(moved, 200, "%u", moved);
-}
-
-Test(core_failback, random_traffic_with_acknowledgements_arrives_too, .init = setup_async)
-{
-	unsigned moved = 0;
-
-	for (uint64_t seed = 101; seed <= 140; seed++)
-		moved += random_traffic(seed);
-	cr_expect_gt(moved, 200, "%u", moved);
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Two connected endpoints over the simulated engine, each of which knows a better path. Used by
+ * test_core_failback.c and test_core_failback_traffic.c.
+ */
+#ifndef TEST_FAILBACK_PAIR_H
+#define TEST_FAILBACK_PAIR_H
+
+#include <stdbool.h>
+
+#include "core/core_peer.h"
+#include "support/core_pair.h"
+
+#define PAIR_BETTER 2u
+
+extern struct node pair_nodes[2];
+
+/** Opens and connects the endpoints. async: sends complete when they are acknowledged. */
+void pair_setup(void);
+void pair_setup_async(void);
+void pair_teardown(void);
+
+/** Returns the peer that end `at` has: the other end. */
+struct core_peer *pair_peer_at(unsigned at);
+
+/** Lets an end ask now, however short ago the last attempt was. */
+void pair_look(unsigned at);
+
+/** Lets the time pass that an end has to become idle. */
+void pair_expire(unsigned at);
+
+/** Marks the channels: the next one may have the address of the last. */
+void pair_mark(void);
+bool pair_is_marked(unsigned at);
+
+#endif
