@@ -85,7 +85,7 @@ Test(core_failback, without_a_common_path_the_connection_goes_on)
 	pair_mark();
 	pair_look(0);
 	core_dom_progress(&pair_nodes[0].dom);
-	cr_assert(pair_peer_at(0)->failback.asked);
+	cr_assert_eq(pair_peer_at(0)->failback.question, CORE_FAILBACK_ASKED);
 	cr_expect_eq(node_send(&pair_nodes[0], 1, out, 8, true, 1, 0, out), 0);
 	fake_engine_cfg.better = PAIR_BETTER << 1; /* of the other end */
 	nodes_settle(pair_nodes, 2);
@@ -232,7 +232,7 @@ Test(core_failback, a_failure_meanwhile_ends_what_waits_once)
 	fake_engine_cfg.no_delivery = true;
 	pair_look(0);
 	nodes_settle(pair_nodes, 2);
-	cr_assert(pair_peer_at(0)->failback.asked);
+	cr_assert_eq(pair_peer_at(0)->failback.question, CORE_FAILBACK_ASKED);
 	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 1, 0, out), 0);
 	fake_engine_kill(&pair_nodes[0].ep, &pair_nodes[1].ep, -FI_EIO);
 	nodes_settle(pair_nodes, 2);
@@ -250,7 +250,7 @@ Test(core_failback, a_peer_that_closes_meanwhile_has_closed)
 	fake_engine_cfg.no_delivery = true;
 	pair_look(0);
 	nodes_settle(pair_nodes, 2);
-	cr_assert(pair_peer_at(0)->failback.asked);
+	cr_assert_eq(pair_peer_at(0)->failback.question, CORE_FAILBACK_ASKED);
 	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 1, 0, out), 0);
 	fake_engine_kill(&pair_nodes[0].ep, &pair_nodes[1].ep, -FI_ESHUTDOWN);
 	nodes_settle(pair_nodes, 2);
@@ -348,7 +348,7 @@ Test(core_failback, what_the_state_does_not_permit_is_refused)
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, PAIR_BETTER, 8), CORE_RX_BAD,
 		     "twice");
 	nodes_settle(pair_nodes, 2);
-	cr_expect(pair_peer_at(0)->failback.agreed);
+	cr_expect_eq(pair_peer_at(0)->failback.answer, CORE_FAILBACK_AGREED);
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, PAIR_BETTER, 8), CORE_RX_BAD,
 		     "agreed");
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_YES, 0, 8), CORE_RX_DONE);
@@ -367,7 +367,7 @@ Test(core_failback, a_question_that_is_refused_gives_an_end_no_more_time)
 	fake_engine_cfg.better = PAIR_BETTER << 1;
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, PAIR_BETTER, 8), CORE_RX_DONE);
 	cr_expect_eq(pair_peer_at(0)->failback.until_ns, until_ns);
-	cr_expect(pair_peer_at(0)->failback.drains);
+	cr_expect_eq(pair_peer_at(0)->failback.question, CORE_FAILBACK_DRAINS);
 }
 
 Test(core_failback, a_thread_may_sleep_while_a_refusal_waits_for_room)
@@ -380,15 +380,15 @@ Test(core_failback, a_thread_may_sleep_while_a_refusal_waits_for_room)
 	fake_engine_cfg.better = PAIR_BETTER << 1;
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, PAIR_BETTER, 8), CORE_RX_DONE);
 	core_dom_progress(&pair_nodes[0].dom);
-	cr_assert(pair_peer_at(0)->failback.owes);
+	cr_assert_eq(pair_peer_at(0)->failback.answer, CORE_FAILBACK_NO);
 	util_list_remove(&work->link);
 	cr_expect_not(work->retry(work));
-	cr_assert(pair_peer_at(0)->failback.owes);
+	cr_assert_eq(pair_peer_at(0)->failback.answer, CORE_FAILBACK_NO);
 	fake_engine_cfg.room = 2; /* since the last progress */
 	util_list_remove(&work->link);
 	cr_expect(work->retry(work));
-	cr_expect_not(pair_peer_at(0)->failback.owes);
-	pair_peer_at(1)->failback.asked = true;
+	cr_expect_eq(pair_peer_at(0)->failback.answer, CORE_FAILBACK_NONE);
+	pair_peer_at(1)->failback.question = CORE_FAILBACK_ASKED;
 	fake_engine_cfg.no_delivery = false;
 	nodes_settle(pair_nodes, 2);
 	cr_expect_eq(pair_peer_at(1)->failback.pause_ns, CORE_FAILBACK_PAUSE_MAX);
@@ -443,7 +443,7 @@ Test(core_failback, a_peer_that_agrees_while_it_owes_a_response_has_failed)
 {
 	cr_assert_eq(node_send(&pair_nodes[0], 1, out, LEN, true, 1, 0, out), 0);
 	nodes_settle(pair_nodes, 2);
-	pair_peer_at(0)->failback.asked = true;
+	pair_peer_at(0)->failback.question = CORE_FAILBACK_ASKED;
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_YES, 0, 8), CORE_RX_DONE);
 	nodes_settle(pair_nodes, 2);
 	cr_expect_eq(node_poll(&pair_nodes[0], &e, &err), -FI_EAVAIL);

@@ -30,14 +30,22 @@ static bool core_failback_is_idle(const struct core_peer *peer)
 	return true;
 }
 
+/** Returns true while the peer waits for an answer. */
+static bool core_failback_owes(const struct core_failback *failback)
+{
+	return failback->answer != CORE_FAILBACK_NONE && failback->answer != CORE_FAILBACK_AGREED;
+}
+
 /** Holds operations back or lets them go, as the state demands. */
 static void core_failback_update(struct core_peer *peer)
 {
 	struct core_failback *failback = &peer->failback;
 	bool held = peer->holds;
 
-	peer->holds = failback->drains || failback->asked || failback->agreed || failback->willing;
-	if (peer->holds || failback->owes)
+	peer->holds = failback->question != CORE_FAILBACK_QUIET ||
+		      failback->answer == CORE_FAILBACK_WILLING ||
+		      failback->answer == CORE_FAILBACK_AGREED;
+	if (peer->holds || core_failback_owes(failback))
 		core_dom_work(peer->ep->dom, &failback->work);
 	else
 		util_list_remove(&failback->work.link);
@@ -63,12 +71,16 @@ static void core_failback_ask(struct core_peer *peer, uint64_t now_ns)
 	struct core_failback *failback = &peer->failback;
 
 	if (core_failback_is_idle(peer) &&
-	    !core_failback_send(peer, WIRE_FAILBACK_ASK, failback->paths)) {
-		failback->asked = true;
-		failback->drains = false;
-	}
-	if (now_ns > failback->until_ns)
-		failback->drains = false;
+	    !core_failback_send(peer, WIRE_FAILBACK_ASK, failback->paths))
+		failback->question = CORE_FAILBACK_ASKED;
+	else if (now_ns > failback->until_ns)
+		failback->question = CORE_FAILBACK_QUIET;
+}
+
+static void core_failback_refuse(struct core_peer *peer, enum wire_failback_kind kind)
+{
+	if (!core_failback_send(peer, kind, 0))
+		peer->failback.answer = CORE_FAILBACK_NONE;
 }
 
 /** Replies to the peer when that is due. */
@@ -76,15 +88,16 @@ static void core_failback_reply(struct core_peer *peer, uint64_t now_ns)
 {
 	struct core_failback *failback = &peer->failback;
 
-	if (failback->willing && core_failback_is_idle(peer)) {
-		failback->agreed = !core_failback_send(peer, WIRE_FAILBACK_YES, 0);
-		failback->owes = failback->willing = !failback->agreed;
-	} else if (failback->willing && now_ns > failback->until_ns) {
-		failback->refusal = WIRE_FAILBACK_LATER;
-		failback->willing = false;
+	if (failback->answer == CORE_FAILBACK_WILLING && core_failback_is_idle(peer)) {
+		if (!core_failback_send(peer, WIRE_FAILBACK_YES, 0))
+			failback->answer = CORE_FAILBACK_AGREED;
+	} else if (failback->answer == CORE_FAILBACK_WILLING && now_ns > failback->until_ns) {
+		failback->answer = CORE_FAILBACK_LATER;
 	}
-	if (!failback->willing && failback->owes)
-		failback->owes = core_failback_send(peer, failback->refusal, 0) != 0;
+	if (failback->answer == CORE_FAILBACK_NO)
+		core_failback_refuse(peer, WIRE_FAILBACK_NO);
+	else if (failback->answer == CORE_FAILBACK_LATER)
+		core_failback_refuse(peer, WIRE_FAILBACK_LATER);
 }
 
 /** Closes the connection that both ends have agreed to end. */
@@ -102,13 +115,13 @@ void core_failback_run(struct core_work *work)
 	struct core_peer *peer = UTIL_CONTAINER_OF(failback, struct core_peer, failback);
 	uint64_t now_ns = util_clock_ns();
 
-	if (failback->granted) {
+	if (failback->question == CORE_FAILBACK_GRANTED) {
 		core_failback_close(peer);
 		return;
 	}
-	if (failback->drains)
+	if (failback->question == CORE_FAILBACK_DRAINS)
 		core_failback_ask(peer, now_ns);
-	if (failback->owes)
+	if (core_failback_owes(failback))
 		core_failback_reply(peer, now_ns);
 	core_failback_update(peer);
 }
@@ -120,11 +133,12 @@ void core_failback_run(struct core_work *work)
 bool core_failback_retry(struct core_work *work)
 {
 	struct core_failback *failback = UTIL_CONTAINER_OF(work, struct core_failback, work);
-	bool drained = failback->drains || failback->willing;
-	bool owed = failback->owes, granted = failback->granted;
+	enum core_failback_question question = failback->question;
+	enum core_failback_answer answer = failback->answer;
 
 	core_failback_run(work);
-	return granted || drained || failback->owes != owed;
+	return question == CORE_FAILBACK_DRAINS || question == CORE_FAILBACK_GRANTED ||
+	       answer == CORE_FAILBACK_WILLING || failback->answer != answer;
 }
 
 /** Notes an attempt. One soon after the last one doubles the pause. */
@@ -145,14 +159,14 @@ static bool core_failback_begin(struct core_peer *peer, uint64_t now_ns)
 	struct core_failback *failback = &peer->failback;
 
 	if (peer->state != CORE_PEER_UP || !peer->chan->ops->better || peer->holds ||
-	    failback->owes ||
+	    core_failback_owes(failback) ||
 	    (failback->last_ns && now_ns - failback->last_ns < failback->pause_ns))
 		return false;
 	failback->paths = peer->chan->ops->better(peer->chan, true);
 	if (!failback->paths)
 		return false;
 	core_failback_note(failback, now_ns);
-	failback->drains = true;
+	failback->question = CORE_FAILBACK_DRAINS;
 	failback->until_ns = now_ns + CORE_FAILBACK_DRAIN_NS;
 	core_failback_update(peer);
 	return true;
@@ -184,33 +198,32 @@ static enum core_rx_verdict core_failback_on_ask(struct core_peer *peer, uint32_
 	struct core_failback *failback = &peer->failback;
 	uint64_t now_ns = util_clock_ns();
 
-	if (failback->owes || failback->agreed || failback->granted)
+	if (failback->answer != CORE_FAILBACK_NONE || failback->question == CORE_FAILBACK_GRANTED)
 		return CORE_RX_BAD;
-	failback->owes = true;
-	failback->willing = !peer->ep->conn && chan->ops->better &&
-			    (chan->ops->better(peer->chan, false) & paths);
-	failback->refusal = WIRE_FAILBACK_NO;
-	if (failback->willing) {
-		if (!failback->drains && !failback->asked)
-			core_failback_note(failback, now_ns);
-		failback->drains = false;
-		failback->until_ns = now_ns + CORE_FAILBACK_DRAIN_NS;
-	}
+	failback->answer = CORE_FAILBACK_NO;
+	if (peer->ep->conn || !chan->ops->better || !(chan->ops->better(peer->chan, false) & paths))
+		return CORE_RX_DONE;
+	failback->answer = CORE_FAILBACK_WILLING;
+	failback->until_ns = now_ns + CORE_FAILBACK_DRAIN_NS;
+	if (failback->question == CORE_FAILBACK_QUIET)
+		core_failback_note(failback, now_ns);
+	else if (failback->question == CORE_FAILBACK_DRAINS)
+		failback->question = CORE_FAILBACK_QUIET;
 	return CORE_RX_DONE;
 }
 
 static enum core_rx_verdict core_failback_on_reply(struct core_failback *failback,
 						   const struct wire_failback *reply)
 {
-	if (reply->paths || !failback->asked || failback->granted)
+	if (reply->paths || failback->question != CORE_FAILBACK_ASKED)
 		return CORE_RX_BAD;
 	switch (reply->kind) {
-	case WIRE_FAILBACK_YES: failback->granted = true; return CORE_RX_DONE;
+	case WIRE_FAILBACK_YES: failback->question = CORE_FAILBACK_GRANTED; return CORE_RX_DONE;
 	case WIRE_FAILBACK_NO: failback->pause_ns = CORE_FAILBACK_PAUSE_MAX; break;
 	case WIRE_FAILBACK_LATER: break;
 	default: return CORE_RX_BAD;
 	}
-	failback->asked = false;
+	failback->question = CORE_FAILBACK_QUIET;
 	return CORE_RX_DONE;
 }
 
@@ -238,13 +251,15 @@ void core_failback_reset(struct core_peer *peer)
 	struct core_failback *failback = &peer->failback;
 
 	util_list_remove(&failback->work.link);
-	peer->holds = failback->drains = failback->asked = failback->agreed = false;
-	failback->owes = failback->willing = failback->granted = false;
+	failback->question = CORE_FAILBACK_QUIET;
+	failback->answer = CORE_FAILBACK_NONE;
+	peer->holds = false;
 }
 
 bool core_failback_is_agreed(const struct core_peer *peer, int err)
 {
-	return peer->failback.agreed && err == -FI_ESHUTDOWN && core_failback_is_idle(peer);
+	return peer->failback.answer == CORE_FAILBACK_AGREED && err == -FI_ESHUTDOWN &&
+	       core_failback_is_idle(peer);
 }
 
 void core_failback_end(struct core_peer *peer)

@@ -40,15 +40,27 @@ struct core_peer;
 #define CORE_FAILBACK_PAUSE_MAX (640 * UTIL_NS_PER_S)
 #define CORE_FAILBACK_BURST     256u /* peers of an endpoint that begin per look */
 
+/** What this end wants. All but QUIET hold operations back. */
+enum core_failback_question {
+	CORE_FAILBACK_QUIET,
+	CORE_FAILBACK_DRAINS,  /* asks as soon as this end is idle */
+	CORE_FAILBACK_ASKED,   /* ASK was sent */
+	CORE_FAILBACK_GRANTED, /* YES has arrived: this end closes */
+};
+
+/** What the peer's question has led to. WILLING and AGREED hold operations back. */
+enum core_failback_answer {
+	CORE_FAILBACK_NONE,    /* the peer has not asked, or was refused */
+	CORE_FAILBACK_WILLING, /* YES as soon as this end is idle */
+	CORE_FAILBACK_NO,      /* to be sent */
+	CORE_FAILBACK_LATER,   /* to be sent */
+	CORE_FAILBACK_AGREED,  /* YES was sent: only the end of the connection follows */
+};
+
 struct core_failback {
 	struct core_work work;
-	bool drains;       /* asks as soon as this end is idle; this and the next three: it holds */
-	bool asked;        /* ASK was sent, no refusal has arrived */
-	bool agreed;       /* YES was sent: only the end of the connection follows */
-	bool owes;         /* ASK has arrived, not replied to */
-	bool willing;      /* owes, and the reply may be YES */
-	bool granted;      /* asked: YES has arrived */
-	uint8_t refusal;   /* owes: the reply if it is not YES (enum wire_failback_kind) */
+	enum core_failback_question question;
+	enum core_failback_answer answer;
 	uint32_t paths;    /* to ask with */
 	uint64_t until_ns; /* end of the time to become idle */
 	uint64_t last_ns;  /* last attempt; 0: none */
