@@ -348,7 +348,7 @@ Test(core_failback, what_the_state_does_not_permit_is_refused)
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, PAIR_BETTER, 8), CORE_RX_BAD,
 		     "twice");
 	nodes_settle(pair_nodes, 2);
-	cr_expect_eq(pair_peer_at(0)->failback.answer, CORE_FAILBACK_AGREED);
+	cr_expect_eq(pair_peer_at(0)->failback.reply, CORE_FAILBACK_AGREED);
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, PAIR_BETTER, 8), CORE_RX_BAD,
 		     "agreed");
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_YES, 0, 8), CORE_RX_DONE);
@@ -380,14 +380,14 @@ Test(core_failback, a_thread_may_sleep_while_a_refusal_waits_for_room)
 	fake_engine_cfg.better = PAIR_BETTER << 1;
 	cr_expect_eq(take(WIRE_OP_FAILBACK, WIRE_FAILBACK_ASK, PAIR_BETTER, 8), CORE_RX_DONE);
 	core_dom_progress(&pair_nodes[0].dom);
-	cr_assert_eq(pair_peer_at(0)->failback.answer, CORE_FAILBACK_NO);
+	cr_assert_eq(pair_peer_at(0)->failback.reply, CORE_FAILBACK_NO);
 	util_list_remove(&work->link);
 	cr_expect_not(work->retry(work));
-	cr_assert_eq(pair_peer_at(0)->failback.answer, CORE_FAILBACK_NO);
+	cr_assert_eq(pair_peer_at(0)->failback.reply, CORE_FAILBACK_NO);
 	fake_engine_cfg.room = 2; /* since the last progress */
 	util_list_remove(&work->link);
 	cr_expect(work->retry(work));
-	cr_expect_eq(pair_peer_at(0)->failback.answer, CORE_FAILBACK_NONE);
+	cr_expect_eq(pair_peer_at(0)->failback.reply, CORE_FAILBACK_NONE);
 	pair_peer_at(1)->failback.question = CORE_FAILBACK_ASKED;
 	fake_engine_cfg.no_delivery = false;
 	nodes_settle(pair_nodes, 2);

@@ -30,10 +30,10 @@ static bool core_failback_is_idle(const struct core_peer *peer)
 	return true;
 }
 
-/** Returns true while the peer waits for an answer. */
+/** Returns true while the peer waits for an reply. */
 static bool core_failback_owes(const struct core_failback *failback)
 {
-	return failback->answer != CORE_FAILBACK_NONE && failback->answer != CORE_FAILBACK_AGREED;
+	return failback->reply != CORE_FAILBACK_NONE && failback->reply != CORE_FAILBACK_AGREED;
 }
 
 /** Holds operations back or lets them go, as the state demands. */
@@ -43,8 +43,8 @@ static void core_failback_update(struct core_peer *peer)
 	bool held = peer->holds;
 
 	peer->holds = failback->question != CORE_FAILBACK_QUIET ||
-		      failback->answer == CORE_FAILBACK_WILLING ||
-		      failback->answer == CORE_FAILBACK_AGREED;
+		      failback->reply == CORE_FAILBACK_WILLING ||
+		      failback->reply == CORE_FAILBACK_AGREED;
 	if (peer->holds || core_failback_owes(failback))
 		core_dom_work(peer->ep->dom, &failback->work);
 	else
@@ -80,23 +80,23 @@ static void core_failback_ask(struct core_peer *peer, uint64_t now_ns)
 static void core_failback_refuse(struct core_peer *peer, enum wire_failback_kind kind)
 {
 	if (!core_failback_send(peer, kind, 0))
-		peer->failback.answer = CORE_FAILBACK_NONE;
+		peer->failback.reply = CORE_FAILBACK_NONE;
 }
 
 /** Replies to the peer when that is due. */
-static void core_failback_reply(struct core_peer *peer, uint64_t now_ns)
+static void core_failback_try_reply(struct core_peer *peer, uint64_t now_ns)
 {
 	struct core_failback *failback = &peer->failback;
 
-	if (failback->answer == CORE_FAILBACK_WILLING && core_failback_is_idle(peer)) {
+	if (failback->reply == CORE_FAILBACK_WILLING && core_failback_is_idle(peer)) {
 		if (!core_failback_send(peer, WIRE_FAILBACK_YES, 0))
-			failback->answer = CORE_FAILBACK_AGREED;
-	} else if (failback->answer == CORE_FAILBACK_WILLING && now_ns > failback->until_ns) {
-		failback->answer = CORE_FAILBACK_LATER;
+			failback->reply = CORE_FAILBACK_AGREED;
+	} else if (failback->reply == CORE_FAILBACK_WILLING && now_ns > failback->until_ns) {
+		failback->reply = CORE_FAILBACK_LATER;
 	}
-	if (failback->answer == CORE_FAILBACK_NO)
+	if (failback->reply == CORE_FAILBACK_NO)
 		core_failback_refuse(peer, WIRE_FAILBACK_NO);
-	else if (failback->answer == CORE_FAILBACK_LATER)
+	else if (failback->reply == CORE_FAILBACK_LATER)
 		core_failback_refuse(peer, WIRE_FAILBACK_LATER);
 }
 
@@ -122,7 +122,7 @@ void core_failback_run(struct core_work *work)
 	if (failback->question == CORE_FAILBACK_DRAINS)
 		core_failback_ask(peer, now_ns);
 	if (core_failback_owes(failback))
-		core_failback_reply(peer, now_ns);
+		core_failback_try_reply(peer, now_ns);
 	core_failback_update(peer);
 }
 
@@ -134,11 +134,11 @@ bool core_failback_retry(struct core_work *work)
 {
 	struct core_failback *failback = UTIL_CONTAINER_OF(work, struct core_failback, work);
 	enum core_failback_question question = failback->question;
-	enum core_failback_answer answer = failback->answer;
+	enum core_failback_reply reply = failback->reply;
 
 	core_failback_run(work);
 	return question == CORE_FAILBACK_DRAINS || question == CORE_FAILBACK_GRANTED ||
-	       answer == CORE_FAILBACK_WILLING || failback->answer != answer;
+	       reply == CORE_FAILBACK_WILLING || failback->reply != reply;
 }
 
 /** Notes an attempt. One soon after the last one doubles the pause. */
@@ -198,12 +198,12 @@ static enum core_rx_verdict core_failback_on_ask(struct core_peer *peer, uint32_
 	struct core_failback *failback = &peer->failback;
 	uint64_t now_ns = util_clock_ns();
 
-	if (failback->answer != CORE_FAILBACK_NONE || failback->question == CORE_FAILBACK_GRANTED)
+	if (failback->reply != CORE_FAILBACK_NONE || failback->question == CORE_FAILBACK_GRANTED)
 		return CORE_RX_BAD;
-	failback->answer = CORE_FAILBACK_NO;
+	failback->reply = CORE_FAILBACK_NO;
 	if (peer->ep->conn || !chan->ops->better || !(chan->ops->better(peer->chan, false) & paths))
 		return CORE_RX_DONE;
-	failback->answer = CORE_FAILBACK_WILLING;
+	failback->reply = CORE_FAILBACK_WILLING;
 	failback->until_ns = now_ns + CORE_FAILBACK_DRAIN_NS;
 	if (failback->question == CORE_FAILBACK_QUIET)
 		core_failback_note(failback, now_ns);
@@ -252,13 +252,13 @@ void core_failback_reset(struct core_peer *peer)
 
 	util_list_remove(&failback->work.link);
 	failback->question = CORE_FAILBACK_QUIET;
-	failback->answer = CORE_FAILBACK_NONE;
+	failback->reply = CORE_FAILBACK_NONE;
 	peer->holds = false;
 }
 
 bool core_failback_is_agreed(const struct core_peer *peer, int err)
 {
-	return peer->failback.answer == CORE_FAILBACK_AGREED && err == -FI_ESHUTDOWN &&
+	return peer->failback.reply == CORE_FAILBACK_AGREED && err == -FI_ESHUTDOWN &&
 	       core_failback_is_idle(peer);
 }
 

@@ -40,7 +40,7 @@ struct core_peer;
 #define CORE_FAILBACK_PAUSE_MAX (640 * UTIL_NS_PER_S)
 #define CORE_FAILBACK_BURST     256u /* peers of an endpoint that begin per look */
 
-/** What this end wants. All but QUIET hold operations back. */
+/** Question of this end to the peer. All but QUIET hold operations back. */
 enum core_failback_question {
 	CORE_FAILBACK_QUIET,
 	CORE_FAILBACK_DRAINS,  /* asks as soon as this end is idle */
@@ -48,8 +48,8 @@ enum core_failback_question {
 	CORE_FAILBACK_GRANTED, /* YES has arrived: this end closes */
 };
 
-/** What the peer's question has led to. WILLING and AGREED hold operations back. */
-enum core_failback_answer {
+/** Reply of this end to a question of the peer. WILLING and AGREED hold operations back. */
+enum core_failback_reply {
 	CORE_FAILBACK_NONE,    /* the peer has not asked, or was refused */
 	CORE_FAILBACK_WILLING, /* YES as soon as this end is idle */
 	CORE_FAILBACK_NO,      /* to be sent */
@@ -60,7 +60,7 @@ enum core_failback_answer {
 struct core_failback {
 	struct core_work work;
 	enum core_failback_question question;
-	enum core_failback_answer answer;
+	enum core_failback_reply reply;
 	uint32_t paths;    /* to ask with */
 	uint64_t until_ns; /* end of the time to become idle */
 	uint64_t last_ns;  /* last attempt; 0: none */
