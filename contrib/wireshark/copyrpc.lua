@@ -27,8 +27,8 @@ local kinds = { [0] = "REQ", "RFR", "CR", "RESP" }
 local request_types = { "BATCH", "REPLIES", "GET" }
 local reply_types = { [0] = "at once", "waited", "refused", "sender had been away", "GAP", "KEPT" }
 local frame_kinds = { "message", "call", "response" }
-local operations = { [0] = "FAILBACK", "MSG", "PART", "CONT", "RNDV", "DLVR", "WRITE", "READ", "FETCH",
-	"EXPOSE", "ATOMIC", "COLL", "RPC", "LEASE", "SYNC", "DONE" }
+local operations = { [0] = "FAILBACK", "MSG", "PART", "CONT", "RNDV", "DLVR", "WRITE", "READ",
+	"FETCH", "EXPOSE", "ATOMIC", "COLL", "RPC", "LEASE", "SYNC", "DONE" }
 local operation_of = {}
 for number, name in pairs(operations) do
 	operation_of[name] = number
