@@ -131,6 +131,8 @@ struct cm_raw_peer {
 	int stream;
 	union cm_addr addr;
 	uint64_t inc;
+	uint64_t first_inc; /* the value of `inc` at first: tests change it */
+	uint64_t sent_inc;  /* in the last packet; another one than `inc` if a test says so */
 	uint64_t nonce;
 	struct cm_mac_key key;
 };
@@ -144,7 +146,10 @@ void cm_raw_peer_close(struct cm_raw_peer *s);
 void cm_raw_peer_refuse(struct cm_raw_peer *s);
 /** Seals and sends `pkt` in a datagram. Fills in src_inc and nonce if they are 0. */
 void cm_raw_peer_send(struct cm_raw_peer *s, const union cm_addr *to, struct wire_cm_pkt *pkt);
-/** Receives a datagram and decodes it. Returns false on timeout. */
+/**
+ * Receives a datagram and decodes it. Skips those to another incarnation: the port may have belonged
+ * to a peer of a test that runs beside this one, whose endpoint says BYE. Returns false on timeout.
+ */
 bool cm_raw_peer_recv(struct cm_raw_peer *s, struct wire_cm_pkt *pkt, int ms);
 /** Receives the next datagram except PINGs, which a stall may cause. Returns false on timeout. */
 bool cm_raw_peer_recv_reply(struct cm_raw_peer *s, struct wire_cm_pkt *pkt);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cm/base/cm_addr.h"
+#include "util/clock.h"
 
 void cm_raw_peer_open(struct cm_raw_peer *s, const char *ip, const char *key)
 {
@@ -23,7 +24,7 @@ void cm_raw_peer_open(struct cm_raw_peer *s, const char *ip, const char *key)
 	CM_CHECK(s->udp >= 0 && !bind(s->udp, &s->addr.sa, cm_addr_len(&s->addr)));
 	CM_CHECK(!getsockname(s->udp, &raw.sa, &len));
 	cm_addr_import(&raw.sa, &s->addr);
-	s->inc = cm_mac_random();
+	s->inc = s->first_inc = s->sent_inc = cm_mac_random();
 	s->nonce = cm_mac_random();
 	cm_mac_key_set(&s->key, key);
 }
@@ -52,6 +53,7 @@ static size_t cm_raw_peer_seal(struct cm_raw_peer *s, const union cm_addr *to,
 		pkt->src_inc = s->inc;
 	if (!pkt->nonce)
 		pkt->nonce = s->nonce;
+	s->sent_inc = pkt->src_inc;
 	len = wire_cm_encode(pkt, buf);
 	cm_mac_seal(&s->key, &s->addr, to, buf, len);
 	return len;
@@ -72,16 +74,34 @@ static bool cm_raw_peer_poll(int fd, int ms)
 	return poll(&pfd, 1, ms) == 1;
 }
 
-bool cm_raw_peer_recv(struct cm_raw_peer *s, struct wire_cm_pkt *pkt, int ms)
+static void cm_raw_peer_take(struct cm_raw_peer *s, struct wire_cm_pkt *pkt)
 {
 	uint8_t buf[WIRE_CM_MAX];
-	ssize_t n;
+	ssize_t n = recv(s->udp, buf, sizeof(buf), 0);
 
-	if (!cm_raw_peer_poll(s->udp, ms))
-		return false;
-	n = recv(s->udp, buf, sizeof(buf), 0);
 	CM_CHECK(n > 0);
 	CM_CHECK(!wire_cm_decode(buf, (size_t)n, pkt));
+}
+
+static bool cm_raw_peer_is_own(const struct cm_raw_peer *s, const struct wire_cm_pkt *pkt)
+{
+	uint64_t inc = pkt->dst_inc;
+
+	return !inc || inc == s->inc || inc == s->first_inc || inc == s->sent_inc;
+}
+
+bool cm_raw_peer_recv(struct cm_raw_peer *s, struct wire_cm_pkt *pkt, int ms)
+{
+	const uint64_t end_ns = util_clock_ns() + (uint64_t)ms * UTIL_NS_PER_MS;
+	uint64_t now_ns;
+
+	do {
+		now_ns = util_clock_ns();
+		ms = now_ns < end_ns ? (int)((end_ns - now_ns) / UTIL_NS_PER_MS) : 0;
+		if (!cm_raw_peer_poll(s->udp, ms))
+			return false;
+		cm_raw_peer_take(s, pkt);
+	} while (!cm_raw_peer_is_own(s, pkt));
 	return true;
 }
 
