@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core_chan_plain.h"
 #include "support/fake_direct.h"
 #include "support/fake_engine.h"
 #include "util/copy.h"

@@ -8,7 +8,7 @@
 
 #include <netinet/in.h>
 
-#include "core/core_chan.h"
+#include "core/core_engine.h"
 #include "util/idmap.h"
 #include "util/list.h"
 

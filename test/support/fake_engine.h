@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/core_chan.h"
+#include "core/core_engine.h"
 
 /** Conditions of the transport; the first five apply to new channels, the others at once. */
 struct fake_engine_cfg {

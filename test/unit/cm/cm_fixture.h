@@ -147,8 +147,9 @@ void cm_raw_peer_refuse(struct cm_raw_peer *s);
 /** Seals and sends `pkt` in a datagram. Fills in src_inc and nonce if they are 0. */
 void cm_raw_peer_send(struct cm_raw_peer *s, const union cm_addr *to, struct wire_cm_pkt *pkt);
 /**
- * Receives a datagram and decodes it. Skips those to another incarnation: the port may have belonged
- * to a peer of a test that runs beside this one, whose endpoint says BYE. Returns false on timeout.
+ * Receives a datagram and decodes it. Skips those to another incarnation: the port may have
+ * belonged to a peer of a test that runs beside this one, whose endpoint sends BYE. Returns false
+ * on timeout.
  */
 bool cm_raw_peer_recv(struct cm_raw_peer *s, struct wire_cm_pkt *pkt, int ms);
 /** Receives the next datagram except PINGs, which a stall may cause. Returns false on timeout. */

@@ -8,6 +8,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "core/core_chan_plain.h"
 #include "core/core_cq.h"
 #include "core/core_dom.h"
 #include "core/core_ep.h"

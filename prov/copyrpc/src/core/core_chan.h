@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Interface between core and an engine (ring/, erpc/): channel operations, up-calls, engine
- * operations.
+ * Channels: what an engine (ring/, erpc/) carries to one peer, and the operations that core calls.
  *
- * A channel carries to one peer:
  *   one-way messages  operation word and bytes, in order; refused with -FI_EAGAIN without room;
  *   calls             a message with a maximum response size; -FI_EAGAIN without credit;
- *   replies           at most the maximum response size; always accepted, never block.
- * A peer's channel can go down. A new one can come up in its place.
+ *   replies           at most the maximum response size; always accepted, never block;
+ *   gets              bulk reads of the peer's memory, and direct accesses (core_get.h).
+ * A peer's channel can go down. A new one can come up in its place. The engine reports both,
+ * and what arrives, by up-calls (core_engine.h).
  *
- * All functions and up-calls run under the domain's lock (or in its single thread). An up-call may
- * call operations of any channel, but may not close one. Buffers passed to an operation are free on
- * return.
+ * All functions run under the domain's lock (or in its single thread). Buffers passed to an
+ * operation are free on return.
  *
  * The datagram engine maps send and call to requests (a one-way message has an empty response) and
  * reply to the response. Retained bytes are its receive buffers, eager_max is the size of one
@@ -25,36 +24,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "core/core_frame.h"
+#include "core/core_get.h"
 #include "util/list.h"
-#include "wire/wire_op.h"
 
-struct cm_connreq;
 struct core_chan;
 struct core_peer;
-struct core_ep;
-struct core_engine_ep;
 struct core_reg;
 struct copyrpc_stats_peer;
 struct util_job_name;
 
-#define CORE_FRAME_EXT_MAX 56
-
 /** Part of a peer's calls that may stay open until a receive matches (core_chan.held_max). */
 #define CORE_CHAN_HELD_PART 8u
-
-/** Message to send: operation word, extension bytes, user bytes. */
-struct core_frame {
-	uint32_t op; /* wire/wire_op.h */
-	uint32_t ext_len;
-	uint64_t ext[CORE_FRAME_EXT_MAX / 8];
-	const struct iovec *iov;
-	size_t iov_cnt;
-	size_t iov_off; /* bytes of iov to skip */
-	size_t len;     /* user bytes, from iov_off on */
-};
 
 /** Identifies a call at the side that replies to it. */
 struct core_call_ref {
@@ -82,91 +65,6 @@ enum core_chan_cap {
 	CORE_CHAN_WAKES = 1 << 3,
 	CORE_CHAN_AUTHENTIC =
 		1 << 4, /* the peer has proved by a job key that its name is its own */
-};
-
-enum core_send_flag {
-	CORE_SEND_MORE = 1 << 0, /* FI_MORE: may wait for the next message or a flush */
-	/*
-	 * Leaves before the return: the sender may never call progress. Where the engine must wait
-	 * for responses of the peer and several are outstanding, the message may leave with the
-	 * next progress.
-	 */
-	CORE_SEND_NOW = 1 << 1,
-};
-
-/*
- * Packed header, an argument of send_buf: the operation word, the bytes of its extension, and enum
- * core_send_flag in the topmost bits. A flag makes the extension longer than any batch, so a
- * comparison with the free space of a batch fails without a separate test of the flags.
- */
-#define CORE_PACKED_EXT_SHIFT  32
-#define CORE_PACKED_FLAG_SHIFT 62
-
-static inline uint64_t core_packed(uint32_t op, unsigned flags)
-{
-	return op | (uint64_t)wire_ext_len(op) << CORE_PACKED_EXT_SHIFT |
-	       (uint64_t)flags << CORE_PACKED_FLAG_SHIFT;
-}
-
-/** Returns a packed header without flags with CORE_SEND_MORE. */
-static inline uint64_t core_packed_more(uint64_t packed)
-{
-	return packed | (uint64_t)CORE_SEND_MORE << CORE_PACKED_FLAG_SHIFT;
-}
-
-static inline uint32_t core_packed_op(uint64_t packed)
-{
-	return (uint32_t)packed;
-}
-
-static inline uint32_t core_packed_ext_len(uint64_t packed)
-{
-	return (uint8_t)(packed >> CORE_PACKED_EXT_SHIFT);
-}
-
-static inline unsigned core_packed_flags(uint64_t packed)
-{
-	return (unsigned)(packed >> CORE_PACKED_FLAG_SHIFT);
-}
-
-/** Bulk get of the peer's memory, or a direct access. Owned by the caller until on_get_done. */
-struct core_get {
-	uint64_t remote_addr;
-	uint64_t remote_key;
-	const struct iovec *iov; /* valid until the end */
-	size_t iov_cnt;
-	size_t len;                         /* not 0, at most the length of iov */
-	struct core_reg *reg;               /* ops->direct: covers iov; NULL: not registered */
-	int status;                         /* 0 or -FI_E* */
-	void (*done)(struct core_get *get); /* called by core at the end of the get */
-	void *engine[20];                   /* the engine's until done: the device's transfer */
-};
-
-/** Flags of core_chan_ops.direct. */
-enum core_direct_flag {
-	CORE_DIRECT_WRITE = 1 << 0,   /* to the peer's memory; else a read */
-	CORE_DIRECT_PLACED = 1 << 1,  /* a write ends once its bytes are in the peer's memory */
-	CORE_DIRECT_MORE = 1 << 2,    /* FI_MORE: may wait for the next one or a flush */
-	CORE_DIRECT_ORDERED = 1 << 3, /* messages accepted before leave before */
-	CORE_DIRECT_NOW = 1 << 4,     /* simple: leaves before the return */
-	CORE_DIRECT_SILENT = 1 << 5,  /* simple: on_accessed may be late, until is_busy asks */
-};
-
-/** Arguments of core_chan_ops.access. */
-struct core_access_args {
-	const void *buf;
-	size_t len; /* not 0, at most 1 GiB */
-	uint64_t remote_addr;
-	uint64_t remote_key;
-	struct core_reg *reg; /* covers the buffer, or NULL */
-	unsigned flags;       /* enum core_direct_flag, without PLACED */
-};
-
-/** Memory that is exposed to gets of the peer. Owned by the caller of expose until unexpose. */
-struct core_exposure {
-	struct core_chan *chan; /* NULL: not exposed */
-	uint64_t key;           /* rkey, core_get.remote_key of the peer */
-	void *engine;
 };
 
 /** Causes of -FI_EAGAIN from a call. */
@@ -354,41 +252,6 @@ static inline void core_chan_show(struct core_chan *chan)
 		chan->ops->show(chan);
 }
 
-/** Implements send_more by send_buf, for an engine without a faster path. */
-static inline int core_chan_send_more(struct core_chan *chan, uint64_t packed, uint64_t ext0,
-				      uint64_t ext1, const void *buf, size_t len)
-{
-	return chan->ops->send_buf(chan, core_packed_more(packed), ext0, ext1, buf, len);
-}
-
-/** Implements send_buf by send, for an engine without a faster path. */
-static inline int core_chan_send_framed(struct core_chan *chan, uint64_t packed, uint64_t ext0,
-					uint64_t ext1, const void *buf, size_t len)
-{
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-	struct core_frame frame = {
-		.op = core_packed_op(packed),
-		.ext_len = core_packed_ext_len(packed),
-		.ext = { ext0, ext1 },
-		.iov = &iov,
-		.iov_cnt = 1,
-		.len = len,
-	};
-
-	return chan->ops->send(chan, &frame, core_packed_flags(packed));
-}
-
-/** Implements call_buf by call, for an engine without a faster path. */
-static inline int core_chan_call_framed(struct core_chan *chan, uint32_t op, const void *buf,
-					size_t len, uint32_t resp_max, void *context,
-					unsigned flags)
-{
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-	struct core_frame frame = { .op = op, .iov = &iov, .iov_cnt = 1, .len = len };
-
-	return chan->ops->call(chan, &frame, resp_max, context, flags);
-}
-
 /** Sends a response of one buffer. */
 static inline int core_chan_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf,
 				  size_t len)
@@ -410,113 +273,5 @@ static inline int core_chan_reply_release(struct core_chan *chan, struct core_ca
 		chan->ops->release(chan, retain);
 	return ret;
 }
-
-/** Up-calls from an engine to core: one constant table, passed to open. */
-struct core_upcalls {
-	/*
-	 * One-way message. `data`: extension and user bytes, in memory that the peer may still
-	 * write.
-	 */
-	enum core_rx_verdict (*on_msg)(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				       uint32_t len, core_retain_t retain);
-	/* Call. core replies to it by ops->reply exactly once, now or later. */
-	enum core_rx_verdict (*on_call)(struct core_chan *chan, struct core_call_ref ref,
-					const uint8_t *data, uint32_t len, core_retain_t retain);
-	/* Response, or status < 0 if there will be none. The bytes are valid until the return. */
-	void (*on_reply)(struct core_chan *chan, void *context, int status, const uint8_t *data,
-			 uint32_t len);
-	void (*on_get_done)(struct core_chan *chan, struct core_get *get);
-	/* CORE_CHAN_ASYNC: all messages before `pos` are with the peer. */
-	void (*on_acked)(struct core_chan *chan, uint64_t pos);
-	/*
-	 * Channel to the endpoint with the name `addr` is up, connected by either end. If it was
-	 * reached at a further address, the name has that one and no other. `incarnation` differs
-	 * from the previous one if the peer was restarted.
-	 */
-	void (*on_up)(struct core_ep *ep, struct core_chan *chan, const struct sockaddr *addr,
-		      uint64_t incarnation);
-	/* Connect to `addr` failed with -FI_E*. The reason was logged. */
-	void (*on_connect_failed)(struct core_ep *ep, const struct sockaddr *addr, int err);
-	/*
-	 * After ep_connect: the listener accepted, with `data`. The endpoint at `addr` is being
-	 * connected.
-	 */
-	void (*on_accepted)(struct core_ep *ep, const struct sockaddr *addr, const void *data,
-			    size_t len);
-	/*
-	 * After ep_connect and ep_accept: failed with -FI_E*. `data` is the data of a listener that
-	 * rejected.
-	 */
-	void (*on_refused)(struct core_ep *ep, int err, const void *data, size_t len);
-	/* Comes every few seconds while progress is made: see core/watch/core_watch.h. */
-	void (*on_watch)(struct core_ep *ep);
-	/*
-	 * Paths that were out can be used again: channels may have better ones (core_failback.h).
-	 * Comes about every second from then on, while progress is made and such channels exist.
-	 */
-	void (*on_regained)(struct core_ep *ep);
-	/*
-	 * For a connected endpoint (core_conn.h): progress would deliver an event. Called by the
-	 * control thread, without the domain's lock.
-	 */
-	void (*on_event)(struct core_ep *ep);
-	/* The first `cnt` simple accesses of a channel, modulo 2^32, have ended without error. */
-	void (*on_accessed)(struct core_chan *chan, uint32_t cnt);
-	/*
-	 * Channel is down. All that had arrived was delivered, and no bytes of a get move any more.
-	 * core closes the channel.
-	 */
-	void (*on_down)(struct core_chan *chan, int err);
-};
-
-/**
- * Part of an engine that a domain drives. Each engine embeds it and finds itself with
- * UTIL_CONTAINER_OF.
- */
-struct core_progress {
-	int wait_fd; /* readable once armed, see dev.h; -1: none */
-	/* Set by core before a thread sleeps: it should be woken for on_watch. Atomic */
-	bool waits;
-};
-
-/** Progress contract: what a domain needs to run an engine and to sleep on it. */
-struct core_progress_ops {
-	const char *name;
-	int (*open)(const struct core_upcalls *up, struct core_progress **progress);
-	void (*close)(struct core_progress *progress);
-	/* Receives what arrived, sends what is queued. */
-	void (*progress)(struct core_progress *progress);
-	/* Arms wait_fd. Returns 0, or -FI_EAGAIN if progress must be called again. */
-	int (*arm)(struct core_progress *progress);
-	void (*disarm)(struct core_progress *progress);
-};
-
-/** Peer contract: endpoints that connect to peers. Engines of datagram endpoints have none. */
-struct core_engine_ops {
-	/* Binds an endpoint at `addr` (port 0: any) and starts to reply to handshakes. */
-	int (*ep_open)(struct core_progress *progress, struct core_ep *ep,
-		       const struct sockaddr *addr, struct core_engine_ep **eep);
-	/* Returns the address for peers: always concrete, never a wildcard. */
-	void (*ep_addr)(struct core_engine_ep *eep, struct sockaddr_storage *addr);
-	/* Closes the endpoint. core closed all its channels before. */
-	void (*ep_close)(struct core_engine_ep *eep);
-	/*
-	 * Starts or joins a handshake. `was_up`: there was a channel to this address before, so a
-	 * refusal means the end of the process and is reported soon. Returns 0 if on_up or
-	 * on_connect_failed follows, or -FI_E*.
-	 */
-	int (*connect)(struct core_engine_ep *eep, const struct sockaddr *addr, bool was_up);
-	/* Gives up the handshake. */
-	void (*connect_cancel)(struct core_engine_ep *eep, const struct sockaddr *addr);
-	/*
-	 * Connected endpoints: connects to the listener at `addr`, or accepts a connection request.
-	 * Returns 0 or -FI_E* (-FI_ECONNABORTED: the requester has gone). on_up follows, or
-	 * on_refused or on_connect_failed.
-	 */
-	int (*ep_connect)(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
-			  size_t len);
-	int (*ep_accept)(struct core_engine_ep *eep, struct cm_connreq *connreq, const void *data,
-			 size_t len);
-};
 
 #endif

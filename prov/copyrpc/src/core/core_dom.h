@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/core_chan.h"
+#include "core/core_engine.h"
 #include "core/core_mr.h"
 #include "util/bias.h"
 #include "util/bits.h"

@@ -9,7 +9,7 @@
 #ifndef CORE_CORE_HANDLER_H
 #define CORE_CORE_HANDLER_H
 
-#include "core/core_chan.h"
+#include "core/core_engine.h"
 #include "core/core_head.h"
 #include "wire/wire_op.h"
 

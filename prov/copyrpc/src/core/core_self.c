@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/core_chan.h"
+#include "core/core_chan_plain.h"
 #include "core/core_handler.h"
 #include "util/copy.h"
 #include "util/idmap.h"

@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "core/core_chan.h"
+#include "core/core_engine.h"
 #include "dev/dgram.h"
 
 struct dgram_over {

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/core_chan.h"
+#include "core/core_engine.h"
 #include "util/list.h"
 
 struct cm_conn;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cm/msg/cm_msg.h"
-#include "core/core_chan.h"
+#include "core/core_engine.h"
 #include "engine/eng_event.h"
 
 int eng_connreq(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "cm/base/cm.h"
-#include "core/core_chan.h"
+#include "core/core_engine.h"
 #include "engine/eng_transport.h"
 #include "util/list.h"
 #include "util/name.h"

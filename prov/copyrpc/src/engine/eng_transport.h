@@ -35,6 +35,7 @@
 
 struct cm_params;
 struct copyrpc_stats_transport;
+struct core_engine_ep;
 struct eng_conn;
 struct eng_transport;
 

@@ -41,6 +41,7 @@
  */
 #define CORE_RMA_PLACED_FLAGS (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
 
+struct core_ep;
 struct core_mr;
 struct core_peer;
 struct core_rma_lease;

@@ -10,7 +10,7 @@
 
 #include <rdma/fabric.h>
 
-#include "core/core_chan.h"
+#include "core/core_engine.h"
 
 struct cm_node;
 
