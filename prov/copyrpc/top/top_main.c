@@ -94,18 +94,76 @@ static int top_run(double seconds)
 	return ret ? 1 : 0;
 }
 
-/** Reads an interval in seconds. Returns 0 if the text is none. */
-static double top_seconds(const char *text)
+/** Request that the options make. */
+struct top_request {
+	/** NULL: the live view. */
+	void (*print)(const struct top_pages *pages);
+	/** The option that asked for `print`. */
+	const char *option;
+	/** The process or file of --of or --events; NULL: all processes. */
+	const char *name;
+	/** The interval of the live view; 0: not given. */
+	double seconds;
+	/** Whether to print and end, which all output but the live view does. */
+	bool once;
+};
+
+/** Takes an interval, in seconds. Returns false if the text is none. */
+static bool top_take_seconds(struct top_request *request, const char *text)
 {
 	char *end;
-	double seconds = strtod(text, &end);
 
-	return *end || end == text || !(seconds >= 0.1 && seconds <= 3600) ? 0 : seconds;
+	request->seconds = strtod(text, &end);
+	return !*end && end != text && request->seconds >= 0.1 && request->seconds <= 3600;
+}
+
+/** Takes an option that says what to print. Returns false, with the reason, beside another. */
+static bool top_take_print(struct top_request *request, const char *option,
+			   void (*print)(const struct top_pages *pages))
+{
+	if (request->print && request->print != print) {
+		fprintf(stderr, "copyrpc_top: %s and %s exclude each other\n", request->option,
+			option);
+		return false;
+	}
+	request->print = print;
+	request->option = option;
+	return true;
+}
+
+/** Takes a process or file. Returns false, with the reason, if there is one. */
+static bool top_take_name(struct top_request *request, const char *name)
+{
+	if (request->name)
+		fprintf(stderr, "copyrpc_top: more than one process or file: %s and %s\n",
+			request->name, name);
+	return !request->name && (request->name = name);
+}
+
+/** Completes a request. Returns false, with the reason, if options exclude each other. */
+static bool top_complete(struct top_request *request)
+{
+	if (!request->print && (request->once || request->name)) {
+		request->print = top_print_once;
+		request->option = request->once ? "--once" : "--of";
+	}
+	if (request->print && request->seconds > 0) {
+		fprintf(stderr, "copyrpc_top: --interval is for the live view, not for %s\n",
+			request->option);
+		return false;
+	}
+	if (request->name && request->print == top_print_waits) {
+		fprintf(stderr, "copyrpc_top: --waits is about all processes, not one\n");
+		return false;
+	}
+	return true;
 }
 
 static const char usage_text[] =
-	"usage: copyrpc_top [--interval SECONDS | --waits | --events PID|FILE |\n"
-	"                    (--once | --json | --prometheus) [--of PID|FILE]]\n"
+	"usage: copyrpc_top [--interval SECONDS]\n"
+	"       copyrpc_top [--once] --waits\n"
+	"       copyrpc_top [--once] [--json | --prometheus] [--of PID|FILE]\n"
+	"       copyrpc_top [--once] --events PID|FILE\n"
 	"       copyrpc_top --version | --help\n"
 	"SECONDS: 0.1 to 3600\n";
 
@@ -123,34 +181,33 @@ int main(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	void (*print)(const struct top_pages *pages) = NULL;
-	double seconds = 1;
-	const char *name = NULL;
+	struct top_request request = { 0 };
 	bool good = true;
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while (good && (opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		switch (opt) {
-		case 'i': good = good && (seconds = top_seconds(optarg)) > 0; break;
-		case 'o': print = top_print_once; break;
-		case 'j': print = top_print_json; break;
-		case 'p': print = top_prometheus_print; break;
-		case 'w': print = top_print_waits; break;
-		case 'e':
-			print = top_print_events;
-			name = optarg;
+		case 'i': good = top_take_seconds(&request, optarg); break;
+		case 'o': request.once = true; break;
+		case 'j': good = top_take_print(&request, "--json", top_print_json); break;
+		case 'p':
+			good = top_take_print(&request, "--prometheus", top_prometheus_print);
 			break;
-		case 'f': name = optarg; break;
+		case 'w': good = top_take_print(&request, "--waits", top_print_waits); break;
+		case 'e':
+			good = top_take_print(&request, "--events", top_print_events) &&
+			       top_take_name(&request, optarg);
+			break;
+		case 'f': good = top_take_name(&request, optarg); break;
 		case 'V': puts("copyrpc_top " PACKAGE_VERSION); return 0;
 		case 'h': fputs(usage_text, stdout); return 0;
 		default: good = false;
 		}
 	}
-	if (!good || optind != argc || (name && print == top_print_waits)) {
+	if (!good || optind != argc || !top_complete(&request)) {
 		fputs(usage_text, stderr);
 		return 2;
 	}
-	if (name && !print)
-		print = top_print_once;
-	return print ? top_print(print, name) : top_run(seconds);
+	return request.print ? top_print(request.print, request.name)
+			     : top_run(request.seconds > 0 ? request.seconds : 1);
 }
