@@ -29,10 +29,10 @@ void cm_req_route_choose(struct cm_req *req)
 void cm_req_route_find(struct cm_req *req)
 {
 	const struct cm_peer *peer = req->peer;
-	union cm_addr list[UTIL_NAME_ADDRS];
+	union cm_addr list[UTIL_NAME_ADDRS] = { peer->nodes[0].addr }; /* each peer has a node */
 	struct cm_route *routes = req->routes;
 
-	for (uint32_t i = 0; i < peer->node_cnt; i++)
+	for (uint32_t i = 1; i < peer->node_cnt; i++)
 		list[i] = peer->nodes[i].addr;
 	req->route_cnt = cm_route_list(peer->cep, list, peer->node_cnt, routes);
 	req->route_at = req->route_tries = 0;
