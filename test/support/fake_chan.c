@@ -58,6 +58,21 @@ static struct fake_frame *fake_frame_new(enum fake_kind kind, const struct core_
 	return frame;
 }
 
+/** Overwrites the bytes, as a peer may after they are released, and frees them. */
+static void fake_frame_free(struct fake_frame *frame)
+{
+	memset(frame->data, 0xDB, frame->len);
+	free(frame);
+}
+
+static void fake_frames_free(struct util_list *frames)
+{
+	struct util_list *first;
+
+	while ((first = util_list_pop(frames)))
+		fake_frame_free(UTIL_CONTAINER_OF(first, struct fake_frame, link));
+}
+
 static void fake_put(struct fake_chan *to, struct fake_frame *frame)
 {
 	util_list_push_back(&to->in, &frame->link);
@@ -198,8 +213,8 @@ static void fake_release(struct core_chan *chan, core_retain_t retain)
 {
 	struct fake_frame *frame = (void *)(uintptr_t)retain;
 
-	memset(frame->data, 0xDB, frame->len);
-	free(frame);
+	util_list_remove(&frame->link);
+	fake_frame_free(frame);
 	fake_retained_cnt--;
 }
 
@@ -230,11 +245,11 @@ static void fake_deliver(struct fake_chan *fc, struct fake_frame *frame)
 	}
 	assert(verdict != CORE_RX_BAD);
 	if (verdict == CORE_RX_RETAIN) {
+		util_list_push_back(&fc->retained, &frame->link);
 		fake_retained_cnt++;
 		return;
 	}
-	memset(frame->data, 0xDB, frame->len);
-	free(frame);
+	fake_frame_free(frame);
 }
 
 static void fake_drain(struct core_chan *chan)
@@ -261,21 +276,20 @@ static uint32_t fake_better(struct core_chan *chan, bool regained)
 static void fake_stop(struct core_chan *chan)
 {
 	struct fake_chan *fc = fake_of(chan);
-	struct util_list *first;
 
 	if (fc->other) {
 		fc->other->other = NULL;
 		fc->other->down = fc->other->down ? fc->other->down : -FI_ESHUTDOWN;
 	}
 	fc->other = NULL;
-	while ((first = util_list_pop(&fc->in)))
-		free(UTIL_CONTAINER_OF(first, struct fake_frame, link));
+	fake_frames_free(&fc->in);
 	util_list_remove(&fc->link);
 }
 
 void fake_chan_close(struct fake_chan *fc)
 {
 	fake_stop(&fc->chan);
+	fake_frames_free(&fc->retained);
 	util_idmap_fini(&fc->calls);
 	free(fc);
 }
@@ -334,6 +348,7 @@ struct fake_chan *fake_chan_new(struct core_ep *ep, const struct core_upcalls *u
 	fc->up = up;
 	fc->peer_addr = *peer;
 	util_list_init(&fc->in);
+	util_list_init(&fc->retained);
 	util_idmap_init(&fc->calls);
 	return fc;
 }

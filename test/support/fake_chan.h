@@ -19,7 +19,8 @@ struct fake_chan {
 	struct fake_chan *other; /* NULL: the other end is closed */
 	struct core_ep *ep;
 	const struct core_upcalls *up;
-	struct util_list in; /* fake_frame.link */
+	struct util_list in;       /* fake_frame.link */
+	struct util_list retained; /* likewise: freed by release or close */
 	unsigned in_cnt;
 	unsigned calls_open;
 	struct fake_frame *response; /* response in on_reply; NULL once it is retained */

@@ -36,17 +36,18 @@ void pair_setup(void)
 	connect_both();
 }
 
-void pair_setup_async(void)
+void pair_teardown(void)
 {
+	nodes_close(pair_nodes, 2);
+}
+
+void pair_make_async(void)
+{
+	pair_teardown();
 	nodes_open_plain(pair_nodes, 2);
 	fake_engine_cfg.caps |= CORE_CHAN_ASYNC;
 	fake_engine_cfg.better = PAIR_BETTER;
 	connect_both();
-}
-
-void pair_teardown(void)
-{
-	nodes_close(pair_nodes, 2);
 }
 
 void pair_look(unsigned at)

@@ -15,9 +15,10 @@
 
 extern struct node pair_nodes[2];
 
-/** Opens and connects the endpoints. async: sends complete when they are acknowledged. */
+/** Opens and connects the endpoints. */
 void pair_setup(void);
-void pair_setup_async(void);
+/** Replaces the endpoints by those whose sends complete when they are acknowledged. */
+void pair_make_async(void);
 void pair_teardown(void);
 
 /** Returns the peer that end `at` has: the other end. */

@@ -104,7 +104,7 @@ Test(core_failback, without_a_common_path_the_connection_goes_on)
 	expect_moved();
 }
 
-Test(core_failback, nothing_begins_while_an_end_drains, .init = pair_setup_async)
+Test(core_failback, nothing_begins_while_an_end_drains, .init = pair_make_async)
 {
 	pair_mark();
 	fake_engine_cfg.no_acks = true;
@@ -126,7 +126,7 @@ Test(core_failback, nothing_begins_while_an_end_drains, .init = pair_setup_async
 }
 
 /* A caller that sleeps waits for its completion, and no other event follows. */
-Test(core_failback, calls_wait_for_the_next_connection, .init = pair_setup_async)
+Test(core_failback, calls_wait_for_the_next_connection, .init = pair_make_async)
 {
 	struct iovec iov = { .iov_base = out, .iov_len = 8 };
 	struct core_rpc_request request = {

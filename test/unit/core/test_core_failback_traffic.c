@@ -107,7 +107,7 @@ Test(core_failback_traffic, random_traffic_arrives_once_and_in_order)
 }
 
 Test(core_failback_traffic, random_traffic_with_acknowledgements_arrives_too,
-     .init = pair_setup_async)
+     .init = pair_make_async)
 {
 	unsigned moved = 0;
 

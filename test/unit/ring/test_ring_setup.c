@@ -85,6 +85,7 @@ static void drop(struct side *s)
 	util_list_remove(&s->conn->eng.conn_link);
 	s->conn->link->ops->close(s->conn->link);
 	ring_conn_fini(s->conn);
+	cm_conn_put(s->conn->eng.cm);
 	free(s->conn);
 	s->conn = NULL;
 }
@@ -203,8 +204,7 @@ static int establish_with(struct said theirs)
 Test(ring_setup, a_peer_that_grants_too_little_for_any_call_is_refused)
 {
 	cr_expect_eq(establish_with((struct said){ RING_VERSION, 0, 63 }), -FI_EIO);
-	drop(&sides[0]);
-	drop(&sides[1]);
+	stop();
 	cr_expect_eq(establish_with((struct said){ RING_VERSION, 0, 1 }), -FI_EIO);
 }
 
@@ -230,6 +230,7 @@ Test(ring_setup, a_ring_without_room_for_messages_beside_responses_is_refused)
 Test(ring_setup, another_version_is_refused)
 {
 	cr_expect_eq(establish_with((struct said){ RING_VERSION - 1, 0, 512 }), -FI_EOPNOTSUPP);
+	stop();
 	cr_expect_eq(establish_with((struct said){ RING_VERSION + 1, 0, 512 }), -FI_EOPNOTSUPP);
 }
 
