@@ -13,6 +13,7 @@
 #include "ofi/queue/cpr_yield.h"
 #include "unit/ofi/ofi_fixture.h"
 #include "util/clock.h"
+#include "util/fi_old.h"
 
 /* Enough for YIELDS, also if each one doubles the number of reads to the next. */
 #define READS  (8 * CPR_YIELD_READS)
