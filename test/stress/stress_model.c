@@ -102,7 +102,7 @@ static void open_context(struct end *end)
 	struct ib_uverbs_alloc_pd alloc = { 0 };
 	uint32_t pd[2] = { 0 };
 
-	end->fd = krn_ctx_open(O_CLOEXEC);
+	end->fd = krn_ctx_open(0, O_CLOEXEC);
 	need(end->fd >= 0, "the device cannot be opened");
 	end->ctx = krn_fd_get(end->fd)->index;
 	command(end, IB_USER_VERBS_CMD_GET_CONTEXT, &req, sizeof(req), &drv, sizeof(drv), resp,
@@ -198,7 +198,7 @@ static void modify(struct end *end, uint32_t state, uint32_t mask)
 					   .rnr_retry = 7,
 					   .min_rnr_timer = 1 };
 
-	req.dest.dlid = mdl_self.seg->node[mdl_self.proc->node].lid;
+	req.dest.dlid = mdl_self.seg->port[mdl_self.proc->node].lid;
 	req.dest.port_num = 1;
 	command(end, IB_USER_VERBS_CMD_MODIFY_QP, &req, sizeof(req), NULL, 0, NULL, 0, "MODIFY_QP");
 }

@@ -43,12 +43,15 @@ static void config_read(void)
 	env_text(config.faults, sizeof(config.faults), "COPYRPC_HCA_FAULTS", "");
 	config.link = link && !strcmp(link, "roce") ? MDL_LINK_ROCE : MDL_LINK_IB;
 	config.nodes = (uint32_t)env_number("COPYRPC_HCA_NODES", 2);
+	config.devices = (uint32_t)env_number("COPYRPC_HCA_DEVICES", 1);
 	config.node = (uint32_t)env_number("COPYRPC_HCA_NODE", 0);
 	config.seed = env_number("COPYRPC_HCA_SEED", 1);
 	config.stats = (uint32_t)env_number("COPYRPC_HCA_STATS", 0);
 	config.mode = env_mode();
 	if (config.nodes < 1 || config.nodes > MDL_NODE_MAX)
 		config.nodes = 2;
+	if (config.devices < 1 || config.devices > MDL_DEV_MAX)
+		config.devices = 1;
 	if (config.node >= config.nodes)
 		config.node %= config.nodes;
 }

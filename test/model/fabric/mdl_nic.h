@@ -94,24 +94,25 @@ void nic_proc_died(uint32_t slot);
 uint64_t nic_service(uint64_t now_ns);
 
 /*
- * Return true while an injected fault is in effect: port down, device stopped. Return the time of
- * the next change.
+ * Return true while an injected fault is in effect at a device of this process: port down, device
+ * stopped.
  */
-bool nic_fault_link_down(void);
-bool nic_fault_dead(void);
-/* Returns true if the device of this process has failed since it was opened at that time. */
-bool nic_fault_has_failed(uint64_t opened_ns);
+bool nic_fault_link_down(uint32_t device);
+bool nic_fault_dead(uint32_t device);
+/* Returns true if the device has failed since it was opened at that time. */
+bool nic_fault_has_failed(uint32_t device, uint64_t opened_ns);
 /*
- * Lets the device of this process fail, now. What other processes have in progress on it has ended
+ * Lets the device fail, now. What other processes have in progress on it has ended
  * at the return, so that no message arrives behind the event and is acknowledged all the same.
  */
-void nic_fault_fail(uint64_t now_ns);
+void nic_fault_fail(uint32_t device, uint64_t now_ns);
 /* Returns true if opening the device's file must fail. */
 bool nic_fault_denied(void);
 /* Returns true if the rights of the file say so. */
 bool nic_fault_forbidden(void);
 /* Returns true if the device reports doorbell registers without BlueFlame. */
 bool nic_fault_without_bf(void);
+/* Returns the time of the next change of such a fault. */
 uint64_t nic_fault_due(uint64_t now_ns);
 
 /* ---- called by the NIC, provided by the border ---------------------------------------------- */

@@ -36,6 +36,8 @@
 #define MDL_PROC_MAX  1024
 #define MDL_CHAN_MAX  4096
 #define MDL_NODE_MAX  64
+#define MDL_DEV_MAX   2 /* devices of a node, of one port each */
+#define MDL_PORT_MAX  (MDL_NODE_MAX * MDL_DEV_MAX)
 #define MDL_CTX_MAX   64   /* device contexts of one process */
 #define MDL_CM_MAX    4096 /* connection manager identifiers, and their events */
 #define MDL_UAR_PAGES 8    /* UAR pages of one context */
@@ -78,26 +80,27 @@ struct mdl_proc {
 	uint64_t checked_ns; /* time of the last check that the process lives */
 	uint32_t node;       /* index of the process's node */
 	uint32_t generation;
-	uint32_t service;   /* futex of the process's service thread; counts wake-ups */
-	uint32_t port_down; /* 1: an injected fault has taken its port down */
+	uint32_t service; /* futex of the process's service thread; counts wake-ups */
+	uint32_t port_down[MDL_DEV_MAX]; /* 1: an injected fault has taken the port down */
 	/*
-	 * Time of its device's last injected failure, 0: none. What a context has that was opened
+	 * Time of a device's last injected failure, 0: none. What a context has that was opened
 	 * before does nothing any more.
 	 */
-	uint64_t fatal_ns;
+	uint64_t fatal_ns[MDL_DEV_MAX];
 	char name[16];
 	struct mdl_count count;
 };
 
-/* A port with its addresses. Node n has LID n + 1. */
-struct mdl_node {
+/* A port with its addresses. Entry n of the table has LID n + 1. */
+struct mdl_port {
 	uint64_t guid; /* host order */
 	uint8_t mac[6];
 	uint16_t lid;
 	uint8_t gid[8][16];  /* in wire format; entries from gid_cnt on are zero */
 	uint8_t gid_type[8]; /* 0: IB or RoCE v1, 2: RoCE v2 */
 	uint32_t gid_cnt;
-	uint32_t link_down; /* 1: every packet from and to this node is lost */
+	uint32_t link_down; /* 1: every packet from and to this port is lost */
+	struct mdl_count count;
 };
 
 /*
@@ -257,8 +260,8 @@ struct mdl_path {
 
 struct mdl_qp {
 	uint32_t number, claimed, proc, ctx; /* number: 24 bits */
-	uint32_t node;
-	uint32_t type; /* enum mdl_qp_type */
+	uint32_t port_index;                 /* of its port, in the table */
+	uint32_t type;                       /* enum mdl_qp_type */
 	uint32_t
 		state; /* enum mdl_qp_state; written under sq_lock and rq_lock, by the NIC to ERR or
 			* SQE, to ERR under rq_lock alone where a requester broke its responder */
@@ -370,7 +373,7 @@ struct mdl_cm_event {
 };
 
 #define MDL_SEGMENT_MAGIC   0x6d646c3563617368ull
-#define MDL_SEGMENT_VERSION 8
+#define MDL_SEGMENT_VERSION 9
 
 /* Head of the segment; the tables follow, then the arena of pages. */
 struct mdl_segment {
@@ -380,6 +383,8 @@ struct mdl_segment {
 	uint64_t size;  /* bytes of the file */
 	uint32_t link;  /* enum mdl_link */
 	uint32_t node_cnt;
+	uint32_t port_cnt; /* device d of node n has port d * node_cnt + n */
+	uint32_t pad_ports;
 	uint64_t seed;              /* seed of faults and of poll mode's delays */
 	struct mdl_lock table_lock; /* lock of allocation in all tables and of pages */
 	uint32_t next
@@ -395,7 +400,7 @@ struct mdl_segment {
 	uint64_t
 		page_map; /* seg offset of a uint16_t per page: 0 free, else the owner's slot + 1 */
 	struct mdl_count retired; /* counters of dead processes */
-	struct mdl_node node[MDL_NODE_MAX];
+	struct mdl_port port[MDL_PORT_MAX];
 	struct mdl_proc proc[MDL_PROC_MAX];
 	struct mdl_pd pd[MDL_PD_MAX];
 	struct mdl_mr mr[MDL_MR_MAX];

@@ -6,7 +6,7 @@
  * A lock file beside it (flock) serialises attaching and leaving. The file is replaced, never
  * shrunk, so that a tool that still maps an old one can read on.
  */
-#include "model/fabric/mdl_node.h"
+#include "model/fabric/mdl_port.h"
 #include "model/fabric/mdl_raw.h"
 #include "model/fabric/mdl_segment.h"
 
@@ -62,6 +62,7 @@ static void segment_init(struct mdl_segment *seg, uint64_t size)
 	seg->size = size;
 	seg->link = config->link;
 	seg->node_cnt = config->nodes;
+	seg->port_cnt = config->nodes * config->devices;
 	seg->seed = config->seed;
 	seg->generation = 1;
 	seg->page_cnt = ARENA_BYTES / MDL_PAGE;
@@ -69,8 +70,8 @@ static void segment_init(struct mdl_segment *seg, uint64_t size)
 	seg->page_first = tables + round_page(seg->page_cnt * sizeof(uint16_t));
 	mdl_lock_init(&seg->table_lock);
 	mdl_lock_init(&seg->cm_lock);
-	for (uint32_t i = 0; i < seg->node_cnt; i++)
-		mdl_node_fill(&seg->node[i], i, (enum mdl_link)config->link);
+	for (uint32_t i = 0; i < seg->port_cnt; i++)
+		mdl_port_fill(&seg->port[i], i, (enum mdl_link)config->link);
 	seg->version = MDL_SEGMENT_VERSION;
 	seg->magic = MDL_SEGMENT_MAGIC;
 	__atomic_store_n(&seg->ready, 1, __ATOMIC_RELEASE);
@@ -163,11 +164,13 @@ static bool config_agrees(const struct mdl_segment *seg)
 {
 	const struct mdl_config *config = mdl_config_get();
 
-	if (seg->link == config->link && seg->node_cnt == config->nodes)
+	if (seg->link == config->link && seg->node_cnt == config->nodes &&
+	    seg->port_cnt == config->nodes * config->devices)
 		return true;
-	mdl_say("fabric \"%s\" is in use with another link layer or number of nodes (%s, %u): "
-		"choose another name (--segment) or the same options",
-		config->segment, seg->link == MDL_LINK_IB ? "ib" : "roce", seg->node_cnt);
+	mdl_say("fabric \"%s\" is in use with another link layer or number of nodes or devices "
+		"(%s, %u, %u): choose another name (--segment) or the same options",
+		config->segment, seg->link == MDL_LINK_IB ? "ib" : "roce", seg->node_cnt,
+		seg->port_cnt / seg->node_cnt);
 	return false;
 }
 

@@ -20,7 +20,7 @@
 /* Launcher's settings for this process, from the environment (COPYRPC_HCA_*). */
 struct mdl_config {
 	char segment[64]; /* name of the fabric */
-	uint32_t link, nodes, node, mode;
+	uint32_t link, nodes, devices, node, mode;
 	uint64_t seed;
 	char faults[256]; /* fault plan as text; parsed by the NIC */
 	uint32_t stats;   /* output at exit: 0 nothing, 1 one line, 2 one counter a line */
@@ -86,12 +86,22 @@ struct mdl_qp *mdl_qp_find(uint32_t qpn);
 struct mdl_cq *mdl_cq_find(uint32_t cqn);
 struct mdl_srq *mdl_srq_find(uint32_t srqn);
 struct mdl_mr *mdl_mr_find(uint32_t key);
-/* Return the node with a LID (IB) or a GID (RoCE, or a GRH), or null. */
-struct mdl_node *mdl_node_by_lid(uint16_t lid);
-struct mdl_node *mdl_node_by_gid(const uint8_t gid[16]);
-static inline uint32_t mdl_node_index(const struct mdl_node *node)
+/* Return the port with a LID (IB) or a GID (RoCE, or a GRH), or null. */
+struct mdl_port *mdl_port_by_lid(uint16_t lid);
+struct mdl_port *mdl_port_by_gid(const uint8_t gid[16]);
+static inline uint32_t mdl_port_index(const struct mdl_port *port)
 {
-	return (uint32_t)(node - mdl_self.seg->node);
+	return (uint32_t)(port - mdl_self.seg->port);
+}
+/* Returns the index of the port of a device of this process's node. */
+static inline uint32_t mdl_own_port(uint32_t device)
+{
+	return device * mdl_self.seg->node_cnt + mdl_self.proc->node;
+}
+/* Returns which device of its node a port belongs to. */
+static inline uint32_t mdl_port_device(uint32_t port)
+{
+	return port / mdl_self.seg->node_cnt;
 }
 
 /*

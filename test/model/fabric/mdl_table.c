@@ -194,21 +194,21 @@ struct mdl_mr *mdl_mr_find(uint32_t key)
 	return mdl_table_find(MDL_TABLE_MR, key);
 }
 
-struct mdl_node *mdl_node_by_lid(uint16_t lid)
+struct mdl_port *mdl_port_by_lid(uint16_t lid)
 {
 	struct mdl_segment *seg = mdl_self.seg;
 
-	return seg->link == MDL_LINK_IB && lid && lid <= seg->node_cnt ? &seg->node[lid - 1] : NULL;
+	return seg->link == MDL_LINK_IB && lid && lid <= seg->port_cnt ? &seg->port[lid - 1] : NULL;
 }
 
-struct mdl_node *mdl_node_by_gid(const uint8_t gid[16])
+struct mdl_port *mdl_port_by_gid(const uint8_t gid[16])
 {
 	struct mdl_segment *seg = mdl_self.seg;
 
-	for (uint32_t n = 0; n < seg->node_cnt; n++)
-		for (uint32_t i = 0; i < seg->node[n].gid_cnt; i++)
-			if (!memcmp(seg->node[n].gid[i], gid, 16))
-				return &seg->node[n];
+	for (uint32_t n = 0; n < seg->port_cnt; n++)
+		for (uint32_t i = 0; i < seg->port[n].gid_cnt; i++)
+			if (!memcmp(seg->port[n].gid[i], gid, 16))
+				return &seg->port[n];
 	return NULL;
 }
 

@@ -73,7 +73,7 @@ static int make_file(int flags)
 	return (int)fd;
 }
 
-static int context_fill(uint32_t index, int flags)
+static int context_fill(uint32_t index, uint32_t device, int flags)
 {
 	struct krn_ctx *ctx = &contexts[index];
 	int fd = make_file(flags);
@@ -86,6 +86,7 @@ static int context_fill(uint32_t index, int flags)
 		MDL_RAW1(close, fd);
 		return -ENOMEM;
 	}
+	ctx->device = device;
 	ctx->async_chan = ctx->mapped = 0;
 	for (uint32_t page = 0; page < MDL_UAR_PAGES; page++)
 		__atomic_store_n(&ctx->place[page], page, __ATOMIC_RELAXED);
@@ -101,20 +102,20 @@ static int context_fill(uint32_t index, int flags)
 	return fd;
 }
 
-static int open_locked(int flags)
+static int open_locked(uint32_t device, int flags)
 {
 	int err = attach();
 
 	if (!err && nic_fault_denied())
 		err = nic_fault_forbidden() ? -EACCES : -EPERM;
-	if (!err && nic_fault_dead())
+	if (!err && nic_fault_dead(device))
 		err = -ENODEV;
 	if (err)
 		return err;
 	for (uint32_t index = 0; index < MDL_CTX_MAX; index++) {
 		if (contexts[index].pages)
 			continue;
-		err = context_fill(index, flags);
+		err = context_fill(index, device, flags);
 		if (err >= 0 && index >= context_cnt)
 			__atomic_store_n(&context_cnt, index + 1, __ATOMIC_RELEASE);
 		return err;
@@ -137,12 +138,12 @@ bool krn_ctx_is_forbidden(void)
 	return krn_ctx_attach() == 0 && nic_fault_forbidden();
 }
 
-int krn_ctx_open(int flags)
+int krn_ctx_open(uint32_t device, int flags)
 {
 	int fd;
 
 	pthread_mutex_lock(&context_lock);
-	fd = open_locked(flags);
+	fd = open_locked(device, flags);
 	pthread_mutex_unlock(&context_lock);
 	if (fd >= 0)
 		return fd;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Device contexts: the model of an open /dev/infiniband/uverbs0.
+ * Device contexts: the model of an open /dev/infiniband/uverbs*.
  *
  * The descriptor is a memfd whose file offsets are those that libmlx5 maps (command << 8 | index,
  * in pages), so that mmap() of the UAR pages works without interposition. The context maps the same
@@ -17,6 +17,7 @@
 
 struct krn_ctx {
 	int fd;              /* descriptor of the program; -1: not in use */
+	uint32_t device;     /* of the node, from 0 */
 	uint32_t async_chan; /* number of the async channel, 0 before GET_CONTEXT */
 	int async_fd;
 	char *pages;                   /* writable mapping of the memfd */
@@ -29,8 +30,8 @@ struct krn_ctx {
 
 /* Attaches this process to the fabric, once. Returns 0 or -errno. */
 int krn_ctx_attach(void);
-/* Opens a context. Returns its descriptor, or -1 with errno. */
-int krn_ctx_open(int flags);
+/* Opens a context of a device. Returns its descriptor, or -1 with errno. */
+int krn_ctx_open(uint32_t device, int flags);
 /* Returns true if a fault plan has the rights of the device's file forbid to open it. */
 bool krn_ctx_is_forbidden(void);
 /* Destroys all objects of a context that the program closed. */

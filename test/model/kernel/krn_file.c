@@ -34,18 +34,19 @@ EXPORT int __xstat64(int version, const char *path, struct stat64 *st);
 EXPORT int __lxstat(int version, const char *path, struct stat *st);
 EXPORT int __lxstat64(int version, const char *path, struct stat64 *st);
 
-static int open_device(enum krn_dev device, int flags)
+static int open_device(enum krn_dev kind, uint32_t device, int flags)
 {
-	return device == KRN_DEV_IS_UVERBS ? krn_ctx_open(flags) : krn_cm_open(flags);
+	return kind == KRN_DEV_IS_UVERBS ? krn_ctx_open(device, flags) : krn_cm_open(flags);
 }
 
 static int open_path(int dir, const char *path, int flags, mode_t mode)
 {
-	enum krn_dev device = krn_path_device(path);
+	uint32_t device;
+	enum krn_dev kind = krn_path_device(path, &device);
 	char buf[PATH_MAX];
 
-	if (device != KRN_DEV_NONE)
-		return open_device(device, flags);
+	if (kind != KRN_DEV_NONE)
+		return open_device(kind, device, flags);
 	return krn_real()->openat(dir, krn_path_map(path, buf), flags, mode);
 }
 
@@ -133,13 +134,14 @@ EXPORT int scandir(const char *path, struct dirent ***list, int (*filter)(const 
 /* Reports the files that stand for device nodes as character devices. */
 static int as_device(const char *path, struct stat *st, int rc)
 {
-	enum krn_dev device = rc ? KRN_DEV_NONE : krn_path_device(path);
+	uint32_t device;
+	enum krn_dev kind = rc ? KRN_DEV_NONE : krn_path_device(path, &device);
 
-	if (device == KRN_DEV_NONE)
+	if (kind == KRN_DEV_NONE)
 		return rc;
 	st->st_mode = S_IFCHR | 0666;
-	st->st_rdev = device == KRN_DEV_IS_UVERBS ? makedev(KRN_DEV_MAJOR, KRN_DEV_MINOR)
-						  : makedev(10, 59);
+	st->st_rdev = kind == KRN_DEV_IS_UVERBS ? makedev(KRN_DEV_MAJOR, KRN_DEV_MINOR + device)
+						: makedev(10, 59);
 	return rc;
 }
 
@@ -216,8 +218,10 @@ EXPORT int __lxstat64(int version, const char *path, struct stat64 *st)
 EXPORT int access(const char *path, int mode)
 {
 	char buf[PATH_MAX];
+	uint32_t device;
 
-	if (krn_path_device(path) == KRN_DEV_IS_UVERBS && mode != F_OK && krn_ctx_is_forbidden()) {
+	if (krn_path_device(path, &device) == KRN_DEV_IS_UVERBS && mode != F_OK &&
+	    krn_ctx_is_forbidden()) {
 		errno = EACCES;
 		return -1;
 	}

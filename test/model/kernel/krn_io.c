@@ -102,6 +102,13 @@ EXPORT int close(int fd)
 	return krn_real()->close(fd);
 }
 
+static dev_t uverbs_number(uint32_t index)
+{
+	const struct krn_ctx *ctx = krn_ctx_get(index);
+
+	return makedev(KRN_DEV_MAJOR, KRN_DEV_MINOR + (ctx ? ctx->device : 0));
+}
+
 /* All names of fstat(). None calls another, which may be interposed by a sanitizer. */
 static int io_fstat(int fd, struct stat *st)
 {
@@ -110,7 +117,7 @@ static int io_fstat(int fd, struct stat *st)
 
 	if (!rc && entry && (entry->kind == KRN_FD_UVERBS || entry->kind == KRN_FD_CM)) {
 		st->st_mode = S_IFCHR | 0666;
-		st->st_rdev = entry->kind == KRN_FD_UVERBS ? makedev(KRN_DEV_MAJOR, KRN_DEV_MINOR)
+		st->st_rdev = entry->kind == KRN_FD_UVERBS ? uverbs_number(entry->index)
 							   : makedev(10, 59);
 	}
 	return rc;

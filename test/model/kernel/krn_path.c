@@ -10,14 +10,9 @@
 
 /* A path belongs to the model if it is one of these or below it. */
 static const char *const prefixes[] = {
-	"/sys/class/infiniband",
-	"/sys/class/infiniband_verbs",
-	"/sys/class/misc/rdma_cm",
-	"/sys/class/infiniband_cm",
-	"/sys/devices/pci0000:00/" KRN_SYSFS_PCI,
-	"/sys/bus/pci/devices/" KRN_SYSFS_PCI,
+	"/sys/class/infiniband",   "/sys/class/infiniband_verbs",
+	"/sys/class/misc/rdma_cm", "/sys/class/infiniband_cm",
 	"/dev/infiniband",
-	"/dev/char/231:192",
 };
 
 static char tree[128];
@@ -39,22 +34,49 @@ static bool below(const char *path, const char *prefix)
 	return !strncmp(path, prefix, len) && (path[len] == 0 || path[len] == '/');
 }
 
+/* Returns true if the path is that of a device on PCI, or below it. */
+static bool is_on_pci(const char *path)
+{
+	static const char *const dirs[] = { "/sys/devices/pci0000:00/", "/sys/bus/pci/devices/" };
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		size_t len = strlen(dirs[i]);
+
+		if (strncmp(path, dirs[i], len))
+			continue;
+		for (uint32_t device = 0; device < mdl_config_get()->devices; device++)
+			if (below(path + len, krn_sysfs_pci[device]))
+				return true;
+	}
+	return false;
+}
+
 static bool is_ours(const char *path)
 {
+	uint32_t device;
+
 	if (path[0] != '/' || (path[1] != 's' && path[1] != 'd'))
 		return false;
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
 		if (below(path, prefixes[i]))
 			return true;
-	return false;
+	return is_on_pci(path) || krn_path_device(path, &device) != KRN_DEV_NONE;
 }
 
-enum krn_dev krn_path_device(const char *path)
+enum krn_dev krn_path_device(const char *path, uint32_t *device)
 {
+	char uverbs[32], number[32];
+
+	*device = 0;
 	if (!path || strncmp(path, "/dev/", 5))
 		return KRN_DEV_NONE;
-	if (!strcmp(path, KRN_DEV_UVERBS) || !strcmp(path, "/dev/char/231:192"))
-		return KRN_DEV_IS_UVERBS;
+	for (; *device < mdl_config_get()->devices; ++*device) {
+		snprintf(uverbs, sizeof(uverbs), "/dev/infiniband/uverbs%u", *device);
+		snprintf(number, sizeof(number), "/dev/char/%d:%u", KRN_DEV_MAJOR,
+			 KRN_DEV_MINOR + *device);
+		if (!strcmp(path, uverbs) || !strcmp(path, number))
+			return KRN_DEV_IS_UVERBS;
+	}
 	return strcmp(path, KRN_DEV_CM) ? KRN_DEV_NONE : KRN_DEV_IS_CM;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Asynchronous events of the device.
+ * Asynchronous events of the devices.
  *
- * When an injected fault takes the port down, brings it back or stops the device, every context of
- * this process gets the event that the kernel would raise. The service thread calls when one is
+ * When an injected fault takes the port down, brings it back or stops a device, every context of it
+ * in this process gets the event that the kernel would raise. The service thread calls when one is
  * due.
  */
 #include "model/kernel/krn_chan.h"
@@ -14,32 +14,39 @@
 /* Values of enum ibv_event_type. */
 enum { KRN_DEVICE_FATAL = 8, KRN_PORT_ACTIVE = 9, KRN_PORT_ERR = 10, KRN_PORT = 1 };
 
-/* Raises an event in the contexts whose device had not failed until `failed_ns`. */
-static void port_raise(uint32_t type, uint64_t failed_ns)
+/* Raises an event in the contexts of a device that had not failed until `failed_ns`. */
+static void port_raise(uint32_t device, uint32_t type, uint64_t failed_ns)
 {
 	for (uint32_t index = 0; index < MDL_CTX_MAX; index++) {
 		struct krn_ctx *ctx = krn_ctx_get(index);
 
-		if (ctx && ctx->async_chan && ctx->opened_ns >= failed_ns)
+		if (ctx && ctx->async_chan && ctx->device == device && ctx->opened_ns >= failed_ns)
 			krn_chan_push(ctx->async_chan, KRN_PORT, type, 0);
 	}
 }
 
+static void port_look(uint32_t device, uint64_t now)
+{
+	static bool was_down[MDL_DEV_MAX], was_dead[MDL_DEV_MAX];
+	bool down = nic_fault_link_down(device), dead = nic_fault_dead(device);
+	uint64_t failed_ns = mdl_self.proc->fatal_ns[device];
+
+	if (dead && !was_dead[device]) {
+		nic_fault_fail(device, now);
+		port_raise(device, KRN_DEVICE_FATAL, failed_ns);
+	}
+	if (down != was_down[device]) {
+		__atomic_store_n(&mdl_self.proc->port_down[device], down, __ATOMIC_RELEASE);
+		port_raise(device, down ? KRN_PORT_ERR : KRN_PORT_ACTIVE,
+			   mdl_self.proc->fatal_ns[device]);
+	}
+	was_down[device] = down;
+	was_dead[device] = dead;
+}
+
 uint64_t krn_port_service(uint64_t now)
 {
-	static bool was_down, was_dead;
-	bool down = nic_fault_link_down(), dead = nic_fault_dead();
-	uint64_t failed_ns = mdl_self.proc->fatal_ns;
-
-	if (dead && !was_dead) {
-		nic_fault_fail(now);
-		port_raise(KRN_DEVICE_FATAL, failed_ns);
-	}
-	if (down != was_down) {
-		__atomic_store_n(&mdl_self.proc->port_down, down, __ATOMIC_RELEASE);
-		port_raise(down ? KRN_PORT_ERR : KRN_PORT_ACTIVE, mdl_self.proc->fatal_ns);
-	}
-	was_down = down;
-	was_dead = dead;
+	for (uint32_t device = 0; device < MDL_DEV_MAX; device++)
+		port_look(device, now);
 	return nic_fault_due(now);
 }

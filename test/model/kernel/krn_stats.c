@@ -26,15 +26,45 @@ static long long qp_count(const struct mdl_segment *seg)
 	return cnt;
 }
 
+/* Returns the sum of a counter over the ports of all nodes' devices of that number. */
+static long long device_count(const struct mdl_segment *seg, enum mdl_count_id id, uint32_t device)
+{
+	long long cnt = 0;
+
+	for (uint32_t i = 0; i < seg->port_cnt; i++)
+		if (i / seg->node_cnt == device)
+			cnt += (long long)mdl_count_get(&seg->port[i].count, id);
+	return cnt;
+}
+
+/* Returns true if `name` is that of the counter, followed by "@mlx5_" and a number. */
+static bool names_device(const char *name, const char *counter, uint32_t *device)
+{
+	static const char infix[] = "@mlx5_";
+	size_t len = strlen(counter);
+	const char *at = name + len + strlen(infix);
+
+	if (strncmp(name, counter, len) || strncmp(name + len, infix, strlen(infix)))
+		return false;
+	if (*at < '0' || *at >= '0' + MDL_DEV_MAX || at[1])
+		return false;
+	*device = (uint32_t)(*at - '0');
+	return true;
+}
+
 long long copyrpc_hca_counter(const char *name)
 {
 	const struct mdl_segment *seg = mdl_self.seg;
 	struct mdl_count total = { { 0 } };
+	uint32_t device;
 
 	if (!seg)
 		return -1;
 	if (!strcmp(name, "qps"))
 		return qp_count(seg);
+	for (int id = 0; id < MDL_CNT_MAX; id++)
+		if (names_device(name, mdl_count_name((enum mdl_count_id)id), &device))
+			return device_count(seg, (enum mdl_count_id)id, device);
 	mdl_count_sum(&total, &seg->retired);
 	for (uint32_t slot = 0; slot < MDL_PROC_MAX; slot++)
 		if (seg->proc[slot].state != MDL_PROC_FREE)

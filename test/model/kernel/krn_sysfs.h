@@ -3,10 +3,12 @@
 #ifndef KRN_SYSFS_H
 #define KRN_SYSFS_H
 
+#include "model/fabric/mdl_objects.h"
+
 #include <stddef.h>
 
-#define KRN_SYSFS_PCI "0000:00:1d.0"
-#define KRN_SYSFS_DEV "mlx5_0"
+/* Addresses of the devices mlx5_0, mlx5_1 on PCI. */
+extern const char *const krn_sysfs_pci[MDL_DEV_MAX];
 
 /*
  * Makes the tree of this process's node unless it exists, and writes its root. Returns 0 or -errno.

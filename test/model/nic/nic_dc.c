@@ -27,10 +27,10 @@ static struct nic_dc_conn *nic_dc_conn(struct mdl_qp *qp, uint16_t stream)
 	return conn ? conn : &nic_qp_priv(qp)->conn;
 }
 
-static struct mdl_node *nic_dc_node(const struct nic_av *av)
+static struct mdl_port *nic_dc_port(const struct nic_av *av)
 {
-	return mdl_self.seg->link == MDL_LINK_IB ? mdl_node_by_lid(av->rlid)
-						 : mdl_node_by_gid(av->rgid);
+	return mdl_self.seg->link == MDL_LINK_IB ? mdl_port_by_lid(av->rlid)
+						 : mdl_port_by_gid(av->rgid);
 }
 
 static int nic_dc_sgid(const struct nic_av *av)
@@ -40,7 +40,7 @@ static int nic_dc_sgid(const struct nic_av *av)
 
 static bool nic_dc_is_same(const struct nic_dc_conn *a, const struct nic_dc_conn *b)
 {
-	return a->dctn == b->dctn && a->node == b->node && a->key == b->key;
+	return a->dctn == b->dctn && a->port == b->port && a->key == b->key;
 }
 
 /* Ends the connection to a target that may be gone. Takes and leaves that target's rq_lock. */
@@ -66,19 +66,19 @@ static void nic_dc_connect(struct mdl_qp *qp, struct mdl_qp *peer, struct nic_dc
 struct mdl_qp *nic_dc_lock(struct mdl_qp *qp, const struct nic_wqe *wqe)
 {
 	struct nic_dc_conn *conn = nic_dc_conn(qp, wqe->stream);
-	const struct mdl_node *node = nic_dc_node(&wqe->av);
+	const struct mdl_port *port = nic_dc_port(&wqe->av);
 	struct nic_dc_conn wanted = { .key = wqe->av.dc_key, .dctn = wqe->av.qpn };
 	struct mdl_qp *peer;
 
-	if (!node || mdl_self.seg->node[qp->node].link_down || nic_fault_link_down())
+	if (!port || nic_link_is_down(qp))
 		return NULL;
-	wanted.node = mdl_node_index(node);
+	wanted.port = mdl_port_index(port);
 	if (conn->open && !nic_dc_is_same(conn, &wanted))
 		nic_dc_disconnect(qp, conn, &wqe->av);
 	peer = nic_peer_lock_number(wanted.dctn);
 	if (!peer)
 		return NULL;
-	if (peer->type != MDL_QPT_DCT || peer->node != wanted.node) {
+	if (peer->type != MDL_QPT_DCT || peer->port_index != wanted.port) {
 		nic_peer_unlock(peer);
 		return NULL;
 	}

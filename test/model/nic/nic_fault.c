@@ -10,10 +10,11 @@
  *			try counts)
  *	break=N		every QP breaks at its N-th WQE (local QP operation error)
  *	breakqp=N	only the QP whose number is N does
- *	down=A-B	from A to B milliseconds after the process attached, its link is down
- *	fatal=A-B	from A milliseconds after that the device has failed: nothing that was made
- *			before does anything any more, and it cannot be opened; from B on it can,
- *			anew. Without B it stays so
+ *	down=A-B	from A to B milliseconds after the process attached, the link of its first
+ *			device is down; down1=A-B: that of the second one
+ *	fatal=A-B	from A milliseconds after that the first device has failed: nothing that was
+ *			made before does anything any more, and it cannot be opened; from B on it
+ *			can, anew. Without B it stays so. fatal1=A-B: the second one
  *	every=P		down and fatal again and again, P milliseconds after the last time
  *	times=N		with every: N times in all
  *	deny=1		the device's file may not be opened: its rights forbid it
@@ -41,8 +42,12 @@ static struct {
 	uint64_t random;
 	uint64_t start_ns;
 	uint64_t wqes;
-	uint64_t drop, dup, late, corrupt, rnr, break_at, break_qp, down_from, down_to, die_at;
-	uint64_t fatal_from, fatal_to, every, times, deny, nobf;
+	uint64_t drop, dup, late, corrupt, rnr, break_at, break_qp, die_at;
+	uint64_t every, times, deny, nobf;
+	/* by device; `to` 0: never */
+	struct nic_window {
+		uint64_t from, to;
+	} down[MDL_DEV_MAX], fatal[MDL_DEV_MAX];
 } nic_plan;
 
 static uint64_t nic_fault_number(const char **at)
@@ -70,18 +75,18 @@ static uint64_t nic_fault_value(const char *plan, const char *name)
 }
 
 /* Parses NAME=A-B, or NAME=A, which has no end. */
-static void nic_fault_window(const char *plan, const char *name, uint64_t *from, uint64_t *to)
+static void nic_fault_window(const char *plan, const char *name, struct nic_window *window)
 {
 	const char *at = strstr(plan, name);
 
 	if (!at)
 		return;
 	at += strlen(name);
-	*from = nic_fault_number(&at) * 1000000;
-	*to = UINT64_MAX;
+	window->from = nic_fault_number(&at) * 1000000;
+	window->to = UINT64_MAX;
 	if (*at == '-') {
 		at++;
-		*to = nic_fault_number(&at) * 1000000;
+		window->to = nic_fault_number(&at) * 1000000;
 	}
 }
 
@@ -102,8 +107,10 @@ static void nic_fault_parse(void)
 	nic_plan.times = nic_fault_value(plan, "times");
 	nic_plan.deny = nic_fault_value(plan, "deny");
 	nic_plan.nobf = nic_fault_value(plan, "nobf");
-	nic_fault_window(plan, "down=", &nic_plan.down_from, &nic_plan.down_to);
-	nic_fault_window(plan, "fatal=", &nic_plan.fatal_from, &nic_plan.fatal_to);
+	nic_fault_window(plan, "down=", &nic_plan.down[0]);
+	nic_fault_window(plan, "down1=", &nic_plan.down[1]);
+	nic_fault_window(plan, "fatal=", &nic_plan.fatal[0]);
+	nic_fault_window(plan, "fatal1=", &nic_plan.fatal[1]);
 	nic_plan.start_ns = mdl_now_ns();
 	nic_plan.random =
 		(seed ? seed : mdl_self.seg->seed) * 0x9e3779b97f4a7c15ull + mdl_self.slot + 1;
@@ -188,28 +195,28 @@ static uint64_t nic_fault_turn(uint64_t since, uint64_t from)
 	return since - turn * nic_plan.every;
 }
 
-static bool nic_fault_is_in(uint64_t from, uint64_t to)
+static bool nic_fault_is_in(const struct nic_window *window)
 {
-	uint64_t since = nic_fault_turn(nic_fault_since(), from);
+	uint64_t since = nic_fault_turn(nic_fault_since(), window->from);
 
-	return to && since >= from && since < to;
+	return window->to && since >= window->from && since < window->to;
 }
 
-bool nic_fault_link_down(void)
+bool nic_fault_link_down(uint32_t device)
 {
 	nic_fault_ready();
-	return nic_fault_is_in(nic_plan.down_from, nic_plan.down_to);
+	return nic_fault_is_in(&nic_plan.down[device]);
 }
 
-bool nic_fault_dead(void)
+bool nic_fault_dead(uint32_t device)
 {
 	nic_fault_ready();
-	return nic_fault_is_in(nic_plan.fatal_from, nic_plan.fatal_to);
+	return nic_fault_is_in(&nic_plan.fatal[device]);
 }
 
-bool nic_fault_has_failed(uint64_t opened_ns)
+bool nic_fault_has_failed(uint32_t device, uint64_t opened_ns)
 {
-	return __atomic_load_n(&mdl_self.proc->fatal_ns, __ATOMIC_ACQUIRE) > opened_ns;
+	return __atomic_load_n(&mdl_self.proc->fatal_ns[device], __ATOMIC_ACQUIRE) > opened_ns;
 }
 
 static void nic_fault_settle(struct mdl_qp *qp, const struct nic_register *which)
@@ -218,9 +225,9 @@ static void nic_fault_settle(struct mdl_qp *qp, const struct nic_register *which
 	mdl_unlock(&qp->rq_lock);
 }
 
-void nic_fault_fail(uint64_t now)
+void nic_fault_fail(uint32_t device, uint64_t now)
 {
-	__atomic_store_n(&mdl_self.proc->fatal_ns, now, __ATOMIC_RELEASE);
+	__atomic_store_n(&mdl_self.proc->fatal_ns[device], now, __ATOMIC_RELEASE);
 	nic_own_qps(nic_fault_settle, NULL);
 }
 
@@ -243,8 +250,9 @@ bool nic_fault_without_bf(void)
 }
 
 /* Returns when a window begins or ends next, counted from the start of the plan. */
-static uint64_t nic_fault_next(uint64_t since, uint64_t from, uint64_t to)
+static uint64_t nic_fault_next(uint64_t since, const struct nic_window *window)
 {
+	uint64_t from = window->from, to = window->to;
 	uint64_t turn = nic_fault_turn(since, from), begin = since - turn;
 
 	if (!to)
@@ -260,13 +268,16 @@ static uint64_t nic_fault_next(uint64_t since, uint64_t from, uint64_t to)
 
 uint64_t nic_fault_due(uint64_t now)
 {
-	uint64_t since, down, fatal;
+	uint64_t since, next, due = UINT64_MAX;
 
 	nic_fault_ready();
 	/* The plan may have begun shortly after `now` was read. */
 	since = now > nic_plan.start_ns ? now - nic_plan.start_ns : 0;
-	down = nic_fault_next(since, nic_plan.down_from, nic_plan.down_to);
-	fatal = nic_fault_next(since, nic_plan.fatal_from, nic_plan.fatal_to);
-	down = down < fatal ? down : fatal;
-	return down == UINT64_MAX ? down : nic_plan.start_ns + down;
+	for (uint32_t device = 0; device < MDL_DEV_MAX; device++) {
+		next = nic_fault_next(since, &nic_plan.down[device]);
+		due = next < due ? next : due;
+		next = nic_fault_next(since, &nic_plan.fatal[device]);
+		due = next < due ? next : due;
+	}
+	return due == UINT64_MAX ? due : nic_plan.start_ns + due;
 }

@@ -2,7 +2,7 @@
 /*
  * Lookup of the responder.
  *
- * A packet reaches the QP whose number it names, on the node that its address names, if that QP is
+ * A packet reaches the QP whose number it names, on the port that its address names, if that QP is
  * ready to receive. A connected QP must also expect this sender: its number and its first PSN.
  * Otherwise there is no reply, as on a real wire: the requester detects it by its timeout.
  */
@@ -12,11 +12,11 @@
 #include "model/nic/nic_recv.h"
 #include "model/nic/nic_state.h"
 
-static struct mdl_node *nic_peer_node(const struct mdl_path *path)
+static struct mdl_port *nic_peer_port(const struct mdl_path *path)
 {
 	if (mdl_self.seg->link == MDL_LINK_IB && (path->dlid || !path->is_global))
-		return mdl_node_by_lid(path->dlid);
-	return mdl_node_by_gid(path->dgid);
+		return mdl_port_by_lid(path->dlid);
+	return mdl_port_by_gid(path->dgid);
 }
 
 static bool nic_peer_receives(const struct mdl_qp *peer)
@@ -30,7 +30,10 @@ static bool nic_peer_receives(const struct mdl_qp *peer)
 /* Returns true if an injected fault keeps packets from the peer. */
 static bool nic_peer_is_cut_off(const struct mdl_qp *peer)
 {
-	return __atomic_load_n(&mdl_self.seg->proc[peer->proc].port_down, __ATOMIC_ACQUIRE) ||
+	const struct mdl_proc *proc = &mdl_self.seg->proc[peer->proc];
+	uint32_t device = mdl_port_device(peer->port_index);
+
+	return __atomic_load_n(&proc->port_down[device], __ATOMIC_ACQUIRE) ||
 	       nic_qp_has_failed(peer);
 }
 
@@ -38,7 +41,7 @@ struct mdl_qp *nic_peer_lock_number(uint32_t qpn)
 {
 	struct mdl_qp *peer = mdl_qp_find(qpn);
 
-	if (!peer || mdl_proc_is_dead(peer->proc) || mdl_self.seg->node[peer->node].link_down)
+	if (!peer || mdl_proc_is_dead(peer->proc) || mdl_self.seg->port[peer->port_index].link_down)
 		return NULL;
 	nic_qp_lock_rq(peer);
 	if (__atomic_load_n(&peer->number, __ATOMIC_ACQUIRE) == qpn && nic_peer_receives(peer) &&
@@ -56,15 +59,15 @@ static bool nic_peer_expects(const struct mdl_qp *peer, const struct mdl_qp *qp)
 
 struct mdl_qp *nic_peer_lock(struct mdl_qp *qp)
 {
-	struct mdl_node *node = nic_peer_node(&qp->path);
+	struct mdl_port *port = nic_peer_port(&qp->path);
 	struct mdl_qp *peer;
 
-	if (!node || mdl_self.seg->node[qp->node].link_down || nic_fault_link_down())
+	if (!port || nic_link_is_down(qp))
 		return NULL;
 	peer = nic_peer_lock_number(qp->dest_qpn);
 	if (!peer)
 		return NULL;
-	if (peer->node == mdl_node_index(node) && nic_peer_expects(peer, qp))
+	if (peer->port_index == mdl_port_index(port) && nic_peer_expects(peer, qp))
 		return peer;
 	mdl_unlock(&peer->rq_lock);
 	return NULL;

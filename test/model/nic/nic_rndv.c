@@ -150,8 +150,7 @@ void nic_rndv_drop(struct mdl_qp *qp)
 /* ---- the stages ------------------------------------------------------------------------------ */
 static bool nic_rndv_link_is_down(const struct mdl_qp *qp, const struct mdl_qp *peer)
 {
-	return mdl_self.seg->node[qp->node].link_down || mdl_self.seg->node[peer->node].link_down ||
-	       nic_fault_link_down();
+	return nic_link_is_down(qp) || mdl_self.seg->port[peer->port_index].link_down;
 }
 
 /* Returns whether the entry still waits for these data. tm_lock held. */

@@ -60,7 +60,7 @@ struct nic_attempts {
 struct nic_dc_conn {
 	uint64_t key;
 	uint32_t dctn;
-	uint32_t node;
+	uint32_t port;
 	uint32_t open;
 };
 
@@ -173,8 +173,17 @@ static inline uint32_t nic_qp_state(const struct mdl_qp *qp)
 /* Returns true if its device has failed since the context of the QP was opened. Any process. */
 static inline bool nic_qp_has_failed(const struct mdl_qp *qp)
 {
-	return __atomic_load_n(&mdl_self.seg->proc[qp->proc].fatal_ns, __ATOMIC_ACQUIRE) >
-	       qp->opened_ns;
+	const struct mdl_proc *proc = &mdl_self.seg->proc[qp->proc];
+	uint32_t device = mdl_port_device(qp->port_index);
+
+	return __atomic_load_n(&proc->fatal_ns[device], __ATOMIC_ACQUIRE) > qp->opened_ns;
+}
+
+/* Returns true if the port of a QP of this process is down. */
+static inline bool nic_link_is_down(const struct mdl_qp *qp)
+{
+	return mdl_self.seg->port[qp->port_index].link_down ||
+	       nic_fault_link_down(mdl_port_device(qp->port_index));
 }
 
 static inline bool nic_is_ours(uint32_t slot)
@@ -226,13 +235,14 @@ struct nic_taken {
 	uint8_t app_op;   /* enum nic_app_op of the CQE */
 };
 
-/** Counts in the rows of the QP and of its process. */
+/** Counts in the rows of the QP, of its process and of its port. */
 static inline void nic_count(struct mdl_qp *qp, enum mdl_count_id id, uint64_t n)
 {
 	if (!n)
 		return;
 	mdl_count_add(&qp->count, id, n);
 	mdl_count_add(&mdl_self.seg->proc[qp->proc].count, id, n);
+	mdl_count_add(&mdl_self.seg->port[qp->port_index].count, id, n);
 }
 
 #endif

@@ -42,11 +42,11 @@ static const uint8_t nic_mapped_ipv4[12] = { [10] = 0xff, [11] = 0xff };
 
 static const uint8_t *nic_ud_sgid(const struct mdl_qp *from, const struct nic_av *av, bool *v2)
 {
-	const struct mdl_node *node = &mdl_self.seg->node[from->node];
+	const struct mdl_port *port = &mdl_self.seg->port[from->port_index];
 	uint32_t index = av->sgid_index < 8 ? av->sgid_index : 0;
 
-	*v2 = node->gid_type[index] != 0;
-	return node->gid[index];
+	*v2 = port->gid_type[index] != 0;
+	return port->gid[index];
 }
 
 static void nic_ud_ipv4(uint8_t *header, const uint8_t *from, const uint8_t *to,
@@ -88,7 +88,7 @@ void nic_ud_source(struct nic_cqe *cqe, const struct mdl_qp *from, const struct 
 
 	cqe->src_qpn = from->number;
 	if (mdl_self.seg->link == MDL_LINK_IB) {
-		cqe->slid = mdl_self.seg->node[from->node].lid | av->src_path_bits;
+		cqe->slid = mdl_self.seg->port[from->port_index].lid | av->src_path_bits;
 		cqe->sl = av->sl;
 		cqe->grh = av->grh;
 		return;
@@ -106,16 +106,16 @@ static struct mdl_qp *nic_ud_find(const struct mdl_qp *from, const struct nic_av
 {
 	uint32_t qkey = av->qkey & NIC_QKEY_OF_QP ? from->qkey : av->qkey;
 	bool ib = mdl_self.seg->link == MDL_LINK_IB;
-	struct mdl_node *node = ib ? mdl_node_by_lid(av->rlid) : mdl_node_by_gid(av->rgid);
+	struct mdl_port *port = ib ? mdl_port_by_lid(av->rlid) : mdl_port_by_gid(av->rgid);
 	struct mdl_qp *peer;
 
-	if (!node || av->qpn == NIC_QPN_MULTICAST || mdl_self.seg->node[from->node].link_down ||
-	    nic_fault_link_down())
+	if (!port || av->qpn == NIC_QPN_MULTICAST || nic_link_is_down(from))
 		return NULL;
 	peer = nic_peer_lock_number(av->qpn);
 	if (!peer)
 		return NULL;
-	if (peer->type == MDL_QPT_UD && peer->node == mdl_node_index(node) && peer->qkey == qkey)
+	if (peer->type == MDL_QPT_UD && peer->port_index == mdl_port_index(port) &&
+	    peer->qkey == qkey)
 		return peer;
 	nic_peer_unlock(peer);
 	return NULL;

@@ -57,14 +57,14 @@ static bool nic_wire_is_ipv4(const uint8_t gid[16])
 
 static uint64_t nic_wire_base(const struct mdl_qp *from, int sgid)
 {
-	const struct mdl_node *node = &mdl_self.seg->node[from->node];
+	const struct mdl_port *port = &mdl_self.seg->port[from->port_index];
 	uint32_t index = sgid >= 0 && sgid < 8 ? (uint32_t)sgid : 0;
 
 	if (mdl_self.seg->link == MDL_LINK_IB)
 		return NIC_WIRE_LRH + (sgid >= 0 ? NIC_WIRE_GRH : 0) + NIC_WIRE_BTH + NIC_WIRE_ICRC;
-	if (node->gid_type[index] == 0)
+	if (port->gid_type[index] == 0)
 		return NIC_WIRE_ETH + NIC_WIRE_GRH + NIC_WIRE_BTH + NIC_WIRE_ICRC;
-	return NIC_WIRE_ETH + (nic_wire_is_ipv4(node->gid[index]) ? NIC_WIRE_IPV4 : NIC_WIRE_IPV6) +
+	return NIC_WIRE_ETH + (nic_wire_is_ipv4(port->gid[index]) ? NIC_WIRE_IPV4 : NIC_WIRE_IPV6) +
 	       NIC_WIRE_UDP + NIC_WIRE_BTH + NIC_WIRE_ICRC;
 }
 

@@ -26,6 +26,7 @@ static const char usage[] =
 	"  --link ib|roce        link layer of the port (default ib)\n"
 	"  --nodes N             nodes of the fabric (default 2)\n"
 	"  --node K              the node that the command runs on, from 0 (default 0)\n"
+	"  --devices N           adapters of each node, 1 or 2 (default 1)\n"
 	"  --mode trap|poll      how doorbells are noticed (default trap)\n"
 	"  --segment NAME        name of the fabric (default \"default\")\n"
 	"  --seed N              of faults and delays (default 1)\n"
@@ -113,6 +114,7 @@ static bool value_is_right(int option, const char *value)
 	case 'm': return is_one_of(value, modes);
 	case 's': return is_name(value);
 	case 'N': return is_number(value) && atoi(value) >= 1 && atoi(value) <= 64;
+	case 'd': return is_number(value) && atoi(value) >= 1 && atoi(value) <= 2;
 	case 'n':
 	case 'S': return is_number(value);
 	default: return true;
@@ -120,15 +122,11 @@ static bool value_is_right(int option, const char *value)
 }
 
 static const struct option run_options[] = {
-	{ "link", required_argument, NULL, 'l' },
-	{ "nodes", required_argument, NULL, 'N' },
-	{ "node", required_argument, NULL, 'n' },
-	{ "mode", required_argument, NULL, 'm' },
-	{ "segment", required_argument, NULL, 's' },
-	{ "seed", required_argument, NULL, 'S' },
-	{ "fault", required_argument, NULL, 'f' },
-	{ "stats", optional_argument, NULL, 't' },
-	{ NULL, 0, NULL, 0 },
+	{ "link", required_argument, NULL, 'l' },  { "nodes", required_argument, NULL, 'N' },
+	{ "node", required_argument, NULL, 'n' },  { "devices", required_argument, NULL, 'd' },
+	{ "mode", required_argument, NULL, 'm' },  { "segment", required_argument, NULL, 's' },
+	{ "seed", required_argument, NULL, 'S' },  { "fault", required_argument, NULL, 'f' },
+	{ "stats", optional_argument, NULL, 't' }, { NULL, 0, NULL, 0 },
 };
 
 static const char *variable(int option)
@@ -137,6 +135,7 @@ static const char *variable(int option)
 	case 'l': return "COPYRPC_HCA_LINK";
 	case 'N': return "COPYRPC_HCA_NODES";
 	case 'n': return "COPYRPC_HCA_NODE";
+	case 'd': return "COPYRPC_HCA_DEVICES";
 	case 'm': return "COPYRPC_HCA_MODE";
 	case 's': return "COPYRPC_HCA_SEGMENT";
 	case 'S': return "COPYRPC_HCA_SEED";

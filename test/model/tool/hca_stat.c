@@ -3,7 +3,7 @@
  * Commands stat and reset of the launcher: print the counters of a fabric while its programs run or
  * after they ended, and remove its files.
  *
- * Output is one line for each process and each QP, `name=value` separated by blanks, always with
+ * Output is one line for each process, QP and port, `name=value` separated by blanks, always with
  * all counters.
  */
 #include "model/tool/hca_tool.h"
@@ -52,6 +52,15 @@ static void put_qps(const struct mdl_segment *seg)
 	}
 }
 
+/* Prints the counters of each port by the number of its node and the name of its device. */
+static void put_ports(const struct mdl_segment *seg)
+{
+	for (uint32_t i = 0; i < seg->port_cnt; i++) {
+		printf("port node=%u device=mlx5_%u", i % seg->node_cnt, i / seg->node_cnt);
+		put_counters(&seg->port[i].count);
+	}
+}
+
 int hca_stat(bool qps)
 {
 	struct mdl_count total = { { 0 } };
@@ -78,6 +87,7 @@ int hca_stat(bool qps)
 	}
 	if (qps)
 		put_qps(seg);
+	put_ports(seg);
 	printf("total");
 	put_counters(&total);
 	return 0;

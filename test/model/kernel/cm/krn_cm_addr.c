@@ -164,8 +164,8 @@ int krn_cm_resolve_route(struct krn_cm_cmd *cmd)
 	return 0;
 }
 
-static void fill_path(struct ib_user_path_rec *path, const struct mdl_node *from,
-		      const struct mdl_node *to)
+static void fill_path(struct ib_user_path_rec *path, const struct mdl_port *from,
+		      const struct mdl_port *to)
 {
 	uint32_t gid = from->gid_cnt - 1; /* RoCE: the routable GID, version 2 */
 
@@ -188,7 +188,7 @@ int krn_cm_query_route(struct krn_cm_cmd *cmd)
 	const struct rdma_ucm_query *req = cmd->in;
 	struct mdl_cm_id *id = krn_cm_own(req->id), *peer;
 	struct rdma_ucm_query_route_resp resp = { .ibdev_index = 0xffffffff };
-	const struct mdl_node *nodes = mdl_self.seg->node;
+	const struct mdl_port *ports = mdl_self.seg->port;
 
 	if (!id)
 		return -EINVAL;
@@ -197,10 +197,10 @@ int krn_cm_query_route(struct krn_cm_cmd *cmd)
 	/* An end bound to the wildcard address has no device yet. */
 	if (id->state != MDL_CM_IDLE && !(is_any(id->src) && !address_len(id->dst))) {
 		peer = krn_cm_find(id->peer);
-		resp.node_guid = htobe64(nodes[id->node].guid);
+		resp.node_guid = htobe64(ports[id->node].guid);
 		resp.port_num = 1;
-		fill_path(&resp.ib_route[0], &nodes[id->node],
-			  &nodes[peer ? peer->node : id->node]);
+		fill_path(&resp.ib_route[0], &ports[id->node],
+			  &ports[peer ? peer->node : id->node]);
 		resp.num_paths = id->routed;
 	}
 	krn_cm_reply(cmd, req->response, &resp, sizeof(resp));

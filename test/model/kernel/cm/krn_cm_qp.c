@@ -45,7 +45,7 @@ static void for_init(const struct mdl_cm_id *id, struct ib_uverbs_qp_attr *attr)
 			MDL_ACCESS_REMOTE_WRITE | MDL_ACCESS_REMOTE_READ | MDL_ACCESS_REMOTE_ATOMIC;
 }
 
-static void fill_path(struct ib_uverbs_ah_attr *ah, const struct mdl_node *to)
+static void fill_path(struct ib_uverbs_ah_attr *ah, const struct mdl_port *to)
 {
 	uint32_t gid = to->gid_cnt - 1;
 
@@ -66,7 +66,7 @@ static int for_rtr(const struct mdl_cm_id *id, struct ib_uverbs_qp_attr *attr)
 	if (!peer)
 		return -ENOTCONN;
 	attr->qp_attr_mask = A_STATE | A_AV | A_MTU | A_DEST_QPN | A_RQ_PSN | A_DEST_RD | A_MIN_RNR;
-	fill_path(&attr->ah_attr, &mdl_self.seg->node[peer->node]);
+	fill_path(&attr->ah_attr, &mdl_self.seg->port[peer->node]);
 	attr->path_mtu = mdl_self.seg->link == MDL_LINK_ROCE ? 3 : 5;
 	attr->dest_qp_num = peer->qpn;
 	attr->rq_psn = peer->psn;

@@ -138,7 +138,7 @@ static int run_command(struct krn_cmd *cmd, const char *from, size_t size)
 	command = find_command(hdr->command);
 	if (!command)
 		return -EOPNOTSUPP;
-	if (nic_fault_has_failed(cmd->ctx->opened_ns) && !is_end(hdr->command))
+	if (nic_fault_has_failed(cmd->ctx->device, cmd->ctx->opened_ns) && !is_end(hdr->command))
 		return -EIO;
 	err = extended ? take_extended(cmd, command, from, size)
 		       : take_legacy(cmd, command, from, size);

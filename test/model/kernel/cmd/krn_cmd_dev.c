@@ -60,9 +60,9 @@ int krn_cmd_get_context(struct krn_cmd *cmd)
 	return 0;
 }
 
-static const struct mdl_node *own_node(void)
+static const struct mdl_port *own_port(const struct krn_cmd *cmd)
 {
-	return &mdl_self.seg->node[mdl_self.proc->node];
+	return &mdl_self.seg->port[mdl_own_port(cmd->ctx->device)];
 }
 
 /*
@@ -70,12 +70,12 @@ static const struct mdl_node *own_node(void)
  */
 #define DEVICE_CAPS 0x1c06
 
-static void fill_base(struct ib_uverbs_query_device_resp *base)
+static void fill_base(struct ib_uverbs_query_device_resp *base, uint64_t guid)
 {
 	*base = (struct ib_uverbs_query_device_resp){
 		.fw_ver = 20ull << 32 | 31 << 16 | 1014,
-		.node_guid = htobe64(own_node()->guid),
-		.sys_image_guid = htobe64(own_node()->guid),
+		.node_guid = htobe64(guid),
+		.sys_image_guid = htobe64(guid),
 		.max_mr_size = ~0ull,
 		.page_size_cap = 0xfffffffffffff000ull,
 		.vendor_id = 0x02c9,
@@ -138,7 +138,7 @@ int krn_cmd_query_device(struct krn_cmd *cmd)
 				      .max_log_num_errored = MDL_LOG_ERRORED_MAX },
 	};
 
-	fill_base(&resp.base);
+	fill_base(&resp.base, own_port(cmd)->guid);
 	fill_tm_caps(&resp.tm_caps);
 	if (cmd->extended)
 		krn_cmd_reply(cmd, &resp, sizeof(resp), &drv, sizeof(drv));
@@ -151,13 +151,14 @@ int krn_cmd_query_port(struct krn_cmd *cmd)
 {
 	const struct ib_uverbs_query_port *req = cmd->core;
 	bool roce = mdl_self.seg->link == MDL_LINK_ROCE;
-	bool down = own_node()->link_down || nic_fault_link_down();
+	const struct mdl_port *port = own_port(cmd);
+	bool down = port->link_down || nic_fault_link_down(cmd->ctx->device);
 	struct ib_uverbs_query_port_resp resp = {
 		.port_cap_flags = roce ? 0x04010000 : 0x2651e848,
 		.max_msg_sz = 1u << 30,
 		.gid_tbl_len = 8,
 		.pkey_tbl_len = 1,
-		.lid = own_node()->lid,
+		.lid = port->lid,
 		.sm_lid = roce ? 0 : 1,
 		.state = down ? 1 : 4,
 		.max_mtu = 5,

@@ -240,7 +240,7 @@ int krn_cmd_modify_qp(struct krn_cmd *cmd)
 
 	if (!qp || !has_room_for_number(cmd, qp))
 		return -EINVAL;
-	if (nic_fault_has_failed(cmd->ctx->opened_ns) && !is_end(req))
+	if (nic_fault_has_failed(cmd->ctx->device, cmd->ctx->opened_ns) && !is_end(req))
 		return -EIO;
 	mdl_lock(&qp->sq_lock);
 	mdl_lock(&qp->rq_lock);

@@ -226,15 +226,15 @@ int krn_cmd_create_ah(struct krn_cmd *cmd)
 	const struct ib_uverbs_create_ah *req = cmd->core;
 	struct ib_uverbs_create_ah_resp resp = { .ah_handle = 1 };
 	struct mlx5_ib_create_ah_resp drv = { .response_length = sizeof(drv) };
-	const struct mdl_node *node;
+	const struct mdl_port *port;
 
 	if (!krn_object_own(MDL_TABLE_PD, cmd->ctx_index, req->pd_handle))
 		return -EINVAL;
 	if (mdl_self.seg->link == MDL_LINK_ROCE) {
-		node = mdl_node_by_gid(req->attr.grh.dgid);
-		if (!node || !req->attr.is_global)
+		port = mdl_port_by_gid(req->attr.grh.dgid);
+		if (!port || !req->attr.is_global)
 			return -ENETUNREACH;
-		memcpy(drv.dmac, node->mac, sizeof(node->mac));
+		memcpy(drv.dmac, port->mac, sizeof(port->mac));
 	}
 	krn_cmd_reply(cmd, &resp, sizeof(resp), &drv, sizeof(drv));
 	return 0;

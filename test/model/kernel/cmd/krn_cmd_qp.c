@@ -193,7 +193,7 @@ static int fill_qp(struct krn_cmd *cmd, struct mdl_qp *qp, const struct create *
 	const struct ib_uverbs_ex_create_qp *core = &create->core;
 	const struct mlx5_ib_create_qp *drv = &create->drv;
 
-	qp->node = mdl_self.proc->node;
+	qp->port_index = mdl_own_port(cmd->ctx->device);
 	qp->opened_ns = cmd->ctx->opened_ns;
 	qp->type = type_of(create);
 	qp->state = MDL_QPS_RESET;

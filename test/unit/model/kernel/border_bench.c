@@ -82,23 +82,23 @@ void nic_proc_died(uint32_t slot)
 {
 }
 
-bool nic_fault_link_down(void)
+bool nic_fault_link_down(uint32_t device)
 {
 	return false;
 }
 
-bool nic_fault_dead(void)
+bool nic_fault_dead(uint32_t device)
 {
 	return false;
 }
 
-void nic_fault_fail(uint64_t now_ns)
+void nic_fault_fail(uint32_t device, uint64_t now_ns)
 {
 }
 
-bool nic_fault_has_failed(uint64_t opened_ns)
+bool nic_fault_has_failed(uint32_t device, uint64_t opened_ns)
 {
-	return opened_ns < mdl_self.proc->fatal_ns;
+	return opened_ns < mdl_self.proc->fatal_ns[device];
 }
 
 bool nic_fault_denied(void)
@@ -175,7 +175,7 @@ uint32_t border_open(void)
 	uint32_t resp[2 + sizeof(said) / 4] = {
 		0
 	}; /* async fd, completion vectors, the driver's */
-	int fd = krn_ctx_open(O_CLOEXEC);
+	int fd = krn_ctx_open(0, O_CLOEXEC);
 	uint32_t index = 0;
 
 	cr_assert_geq(fd, 0);

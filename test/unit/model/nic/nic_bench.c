@@ -114,10 +114,10 @@ void bench_open(void)
 	mdl_self.config.mode = MDL_MODE_TRAP;
 	mdl_lock_init(&seg->table_lock);
 	seg->link = MDL_LINK_IB;
-	seg->node_cnt = 1;
-	seg->node[0].lid = 1;
-	seg->node[0].gid_cnt = 1;
-	seg->node[0].gid[0][15] = 0x2a;
+	seg->node_cnt = seg->port_cnt = 1;
+	seg->port[0].lid = 1;
+	seg->port[0].gid_cnt = 1;
+	seg->port[0].gid[0][15] = 0x2a;
 	bench.next = (sizeof(*seg) + 4095) & ~4095ull;
 	bench.buf = mdl_at(bench_alloc(BENCH_BUF));
 	bench.key = bench_mr(bench.buf, BENCH_BUF, 0xf);

@@ -151,7 +151,7 @@ Test(nic_fault, windows_come_again_as_often_as_the_plan_says)
 	cr_expect_eq(nic_fault_due(start + ms(5000)), start + ms(5500));
 	cr_expect_eq(nic_fault_due(start + ms(9499)), start + ms(9500));
 	cr_expect_eq(nic_fault_due(start + ms(9500)), UINT64_MAX, "the third was the last");
-	cr_expect_not(nic_fault_dead());
+	cr_expect_not(nic_fault_dead(0));
 }
 
 Test(nic_fault, a_window_comes_once_unless_the_plan_repeats_it)
@@ -163,7 +163,7 @@ Test(nic_fault, a_window_comes_once_unless_the_plan_repeats_it)
 	cr_expect_eq(nic_fault_due(start + ms(1200)), start + ms(1500));
 	cr_expect_eq(nic_fault_due(start + ms(1500)), start + ms(2000));
 	cr_expect_eq(nic_fault_due(start + ms(2000)), UINT64_MAX, "the device stays failed");
-	cr_expect_not(nic_fault_link_down());
+	cr_expect_not(nic_fault_link_down(0));
 }
 
 Test(nic_fault, what_was_made_before_the_device_failed_does_nothing)
@@ -173,13 +173,66 @@ Test(nic_fault, what_was_made_before_the_device_failed_does_nothing)
 	a->opened_ns = b->opened_ns = 10;
 	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_SEND, .flags = 8 });
 	cr_expect_not_null(bench_poll(cq_a));
-	mdl_self.proc->fatal_ns = 20;
-	cr_expect(nic_fault_has_failed(10));
-	cr_expect_not(nic_fault_has_failed(21));
+	mdl_self.proc->fatal_ns[0] = 20;
+	cr_expect(nic_fault_has_failed(0, 10));
+	cr_expect_not(nic_fault_has_failed(0, 21));
 	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_SEND, .flags = 8 });
 	cr_expect_null(bench_poll(cq_a));
 	a->opened_ns = b->opened_ns = 30;
 	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_SEND, .flags = 8 });
 	cr_expect_not_null(bench_poll(cq_a));
-	mdl_self.proc->fatal_ns = 0;
+	mdl_self.proc->fatal_ns[0] = 0;
+}
+
+Test(nic_fault, each_device_has_windows_of_its_own)
+{
+	uint64_t start;
+
+	strcpy(mdl_self.config.faults, "down1=0-60000,fatal=0");
+	start = nic_fault_due(0) - ms(60000);
+	cr_expect_not(nic_fault_link_down(0));
+	cr_expect(nic_fault_link_down(1));
+	cr_expect(nic_fault_dead(0));
+	cr_expect_not(nic_fault_dead(1));
+	cr_expect_eq(nic_fault_due(start + ms(1)), start + ms(60000));
+}
+
+/* Makes b a queue pair of the second device, with the LID 2. */
+static void move_to_second_device(void)
+{
+	struct mdl_segment *seg = mdl_self.seg;
+
+	seg->port_cnt = 2;
+	seg->port[1] = seg->port[0];
+	seg->port[1].lid = 2;
+	b->port_index = 1;
+	a->path.dlid = 2;
+}
+
+static uint64_t second_port_count(enum mdl_count_id id)
+{
+	return mdl_count_get(&mdl_self.seg->port[1].count, id);
+}
+
+Test(nic_fault, a_device_that_fails_leaves_the_other_one_alone)
+{
+	a->type = b->type = MDL_QPT_UC;
+	bench_connect(a, b);
+	move_to_second_device();
+	a->opened_ns = b->opened_ns = 10;
+	for (uint32_t i = 0; i < 2; i++)
+		bench_recv(b, buffer(i), 140, bench.key);
+	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_SEND, .flags = 8 });
+	cr_expect_eq(bench_op(bench_poll(cq_a)), NIC_CQE_REQ);
+	cr_expect_eq(mdl_count_get(&mdl_self.seg->port[0].count, MDL_CNT_PACKETS_OUT), 1);
+	cr_expect_eq(second_port_count(MDL_CNT_PACKETS_IN), 1);
+	cr_expect_eq(second_port_count(MDL_CNT_PACKETS_OUT), 0);
+
+	mdl_self.proc->fatal_ns[1] = 20;
+	cr_expect_not(nic_fault_has_failed(0, 10));
+	cr_expect(nic_fault_has_failed(1, 10));
+	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_SEND, .flags = 8 });
+	cr_expect_eq(bench_op(bench_poll(cq_a)), NIC_CQE_REQ, "the sender's device works");
+	cr_expect_eq(second_port_count(MDL_CNT_PACKETS_IN), 1, "the other one does not");
+	mdl_self.proc->fatal_ns[1] = 0;
 }

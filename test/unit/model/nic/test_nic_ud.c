@@ -79,8 +79,8 @@ Test(nic_ud, over_ipv4_the_header_is_the_last_20_bytes)
 	uint8_t grh[40];
 
 	mdl_self.seg->link = MDL_LINK_ROCE;
-	mdl_self.seg->node[0].gid_type[0] = 2;
-	memcpy(mdl_self.seg->node[0].gid[0], gid, 16);
+	mdl_self.seg->port[0].gid_type[0] = 2;
+	memcpy(mdl_self.seg->port[0].gid[0], gid, 16);
 	memcpy(av.rgid, gid, 16);
 	av.rgid[15] = 9;
 	nic_ud_grh(grh, a, &av, 100);

@@ -70,13 +70,13 @@ Test(nic_wire, infiniband)
 Test(nic_wire, roce)
 {
 	static const uint8_t ipv4[16] = { [10] = 0xff, 0xff, 10, 0, 0, 1 };
-	struct mdl_node *node = &mdl_self.seg->node[0];
+	struct mdl_port *port = &mdl_self.seg->port[0];
 
 	mdl_self.seg->link = MDL_LINK_ROCE;
 	cr_expect_eq(bytes(NIC_WIRE_SEND, 4, false, true), 14 + 40 + 12 + 4 + 4, "version 1");
-	node->gid_type[0] = 2;
+	port->gid_type[0] = 2;
 	cr_expect_eq(bytes(NIC_WIRE_SEND, 4, false, true), 14 + 40 + 8 + 12 + 4 + 4, "over IPv6");
-	memcpy(node->gid[0], ipv4, 16);
+	memcpy(port->gid[0], ipv4, 16);
 	cr_expect_eq(bytes(NIC_WIRE_SEND, 4, false, true), 14 + 20 + 8 + 12 + 4 + 4, "over IPv4");
 }
 
@@ -84,11 +84,11 @@ Test(nic_wire, roce)
 Test(nic_wire, a_datagram_over_roce_goes_from_the_address_of_its_wqe)
 {
 	static const uint8_t ipv4[16] = { [10] = 0xff, 0xff, 10, 0, 0, 1 };
-	struct mdl_node *node = &mdl_self.seg->node[0];
+	struct mdl_port *port = &mdl_self.seg->port[0];
 
 	mdl_self.seg->link = MDL_LINK_ROCE;
-	node->gid_type[3] = 2;
-	memcpy(node->gid[3], ipv4, 16);
+	port->gid_type[3] = 2;
+	memcpy(port->gid[3], ipv4, 16);
 	nic_wire_count(a, b, NIC_WIRE_UD, 4, false, 3);
 	cr_expect_eq(bench_get(a, MDL_CNT_WIRE_BYTES_OUT), 14 + 20 + 8 + 12 + 8 + 4 + 4);
 	nic_wire_count(a, b, NIC_WIRE_UD, 4, false, 0);
