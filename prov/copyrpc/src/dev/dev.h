@@ -51,7 +51,14 @@ enum dev_cap {
 	DEV_CAP_PUT = 1 << 2,    /* put() works towards this peer */
 	DEV_CAP_DC = 1 << 3,     /* shared queue pairs carry it; changes with moves */
 	DEV_CAP_MOVE = 1 << 4,   /* move() works towards this peer */
+	/*
+	 * Requested by the user before connect: a peer that is silent for DEV_BRIEF_MS ends the
+	 * link, where the device can tell links apart, and not only one silent for PEER_TIMEOUT
+	 */
+	DEV_CAP_BRIEF = 1 << 5,
 };
+
+#define DEV_BRIEF_MS 1000u
 
 enum dev_event_kind {
 	DEV_EV_IMM,  /* a write arrived: imm */
@@ -93,7 +100,8 @@ enum dev_access_flag {
 
 /** Registered or exposed memory. Devices embed it first. */
 struct dev_mem {
-	uint64_t remote_key; /* for the peer's dev_get.remote_key */
+	/* For the peer's dev_get.remote_key. Below 2^32 where the device has open_beside */
+	uint64_t remote_key;
 };
 
 /** Attributes of a NIC for fi_getinfo. Text is terminated. Empty or 0: unknown. */
@@ -280,6 +288,11 @@ struct dev_ops {
 	 * remedy.
 	 */
 	int (*open)(struct dev **dev);
+	/*
+	 * Opens another port than that of `other`, which is open, for the same peers. Returns 0,
+	 * -FI_ENODEV without a log line if there is none, or like open. NULL: there is none.
+	 */
+	int (*open_beside)(struct dev *other, struct dev **dev);
 	void (*close)(struct dev *dev); /* no link and no registered memory may be left */
 	/*
 	 * Returns the number of further links that may have a queue pair of their own. NULL: links

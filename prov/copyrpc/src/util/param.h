@@ -27,7 +27,7 @@ struct util_params {
 	const char *job_key;    /* JOB_KEY: NULL if none; owned by the environment */
 	const char *paths;      /* PATHS: comma-separated, "shm,nic,udp" */
 	const char *endpoint;   /* ENDPOINT: "rc", "ud"; NULL: both */
-	const char *device;     /* DEVICE: "name" or "name:port"; NULL: fastest active port */
+	const char *device;     /* DEVICE: "name", "name:port", ...; NULL: fastest active port */
 	const char *iface;      /* IFACE: interfaces to use; NULL: any (util/iface_filter.h) */
 	const char *ports;      /* PORTS: "first-last"; NULL: any (util/port.h) */
 	const char *gid_index;  /* GID_INDEX: NULL: RoCE v2 with an IPv4 address preferred */

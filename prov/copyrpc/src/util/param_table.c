@@ -32,8 +32,9 @@ const struct util_param util_param_table[] = {
 	{ .name = "DEVICE",
 	  .kind = UTIL_PARAM_STR,
 	  .offset = UTIL_PARAM_FIELD(device),
-	  .unit = "name or name:port",
-	  .help = "RDMA device to use, a name from ibv_devices; unset: the fastest active port" },
+	  .unit = "name or name:port, ...",
+	  .help = "RDMA device to use, a name from ibv_devices, or several, of which the first one "
+		  "with an active port is used; unset: the fastest active port" },
 	{ .name = "IFACE",
 	  .kind = UTIL_PARAM_STR,
 	  .offset = UTIL_PARAM_FIELD(iface),

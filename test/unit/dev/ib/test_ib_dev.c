@@ -47,7 +47,7 @@ static int open_none(void)
 {
 	struct ib_dev dev;
 
-	return ib_dev_init(&dev, fits_none);
+	return ib_dev_init(&dev, fits_none, NULL);
 }
 
 Test(ib_dev, without_a_fitting_device_probe_and_open_fail_silently)
@@ -66,10 +66,10 @@ Test(ib_dev, an_unknown_device_cannot_be_opened)
 	struct ib_dev dev;
 
 	util_params.device = "no_such_device";
-	cr_expect_eq(ib_dev_init(&dev, NULL), -FI_ENODEV);
+	cr_expect_eq(ib_dev_init(&dev, NULL, NULL), -FI_ENODEV);
 	cr_expect_eq(ib_dev_probe(NULL, &about), -FI_ENODEV);
 	util_params.device = "no_such_device:";
-	cr_expect_eq(ib_dev_init(&dev, NULL), -FI_EINVAL);
+	cr_expect_eq(ib_dev_init(&dev, NULL, NULL), -FI_EINVAL);
 }
 
 Test(ib_dev, a_refusal_by_the_device_keeps_its_reason)

@@ -167,3 +167,44 @@ Test(vb_dev, an_unknown_port_or_gid_is_refused)
 	cr_expect_str_eq(ib_dev_name(&((struct vb_dev *)dev)->ib), name);
 	vb_dev_close(dev);
 }
+
+Test(vb_dev, a_second_device_has_another_port)
+{
+	struct vb_dev *first, *second;
+	struct dev *dev;
+
+	pair_open(devs, NULL);
+	first = devs[0];
+	util_params.device = ib_dev_name(&first->ib);
+	cr_expect_eq(vb_dev_open_beside((struct dev *)first, &dev), -FI_ENODEV, "the same port");
+	util_params.device = NULL;
+	if (vb_dev_open_beside((struct dev *)first, &dev))
+		cr_skip_test("there is one device");
+	second = (struct vb_dev *)dev;
+	cr_expect_str_neq(ib_dev_name(&first->ib), ib_dev_name(&second->ib));
+	cr_expect_eq(first->ib.is_eth, second->ib.is_eth);
+	vb_dev_close(dev);
+}
+
+Test(vb_dev, the_first_device_of_a_list_that_is_there_is_opened)
+{
+	static const char *const shapes[] = { "nobody,%s", "nobody, %s", ",%s,", " %s ,nobody" };
+	char list[4 * IBV_SYSFS_NAME_MAX];
+	struct dev *dev;
+
+	pair_open(devs, NULL);
+	util_params.device = list;
+	for (unsigned i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		snprintf(list, sizeof(list), shapes[i], ib_dev_name(&devs[0]->ib));
+		cr_assert_eq(vb_dev_open(&dev), 0, "%s", list);
+		cr_expect_str_eq(ib_dev_name(&((struct vb_dev *)dev)->ib),
+				 ib_dev_name(&devs[0]->ib));
+		vb_dev_close(dev);
+	}
+	/* An empty name is no wildcard. */
+	util_params.device = ",nobody, ";
+	cr_expect_eq(vb_dev_open(&dev), -FI_ENODEV);
+	util_params.device = list;
+	snprintf(list, sizeof(list), "nobody,%s:", ib_dev_name(&devs[0]->ib));
+	cr_expect_eq(vb_dev_open(&dev), -FI_EINVAL);
+}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dev/ib/ib_desc.h"
+#include "dev/ib/ib_qp.h"
 #include "vb_pair.h"
 
 TestSuite(vb_link, .fini = pair_fini, .timeout = 200);
@@ -242,4 +243,26 @@ Test(vb_link, a_failed_post_is_down_after_earlier_arrivals)
 	ev = pair_wait(devs[0], DEV_EV_DOWN);
 	cr_expect_eq(ev.status, -FI_EIO);
 	cr_expect_not(pair_poll(devs[0], &ev, 20));
+}
+
+/* Where another way is there, a link must not wait as long as one without it. */
+Test(vb_link, a_brief_link_gives_a_silent_peer_up_sooner)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct dev_desc desc;
+	struct dev_link *link;
+
+	pair_open(devs, NULL);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(vb_link_create((struct dev *)devs[0], 1024, &link), 0);
+		link->caps |= i ? DEV_CAP_BRIEF : 0;
+		cr_assert_eq(link->ops->describe(link, &desc), 0);
+		cr_assert_eq(link->ops->connect(link, &desc), 0);
+		cr_assert_eq(
+			ibv_query_qp(((struct vb_link *)link)->ib.qp, &attr, IBV_QP_TIMEOUT, &init),
+			0);
+		cr_expect_eq(attr.timeout, ib_qp_timeout(i ? DEV_BRIEF_MS : 5000));
+		link->ops->close(link);
+	}
 }

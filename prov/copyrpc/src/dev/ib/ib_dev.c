@@ -18,6 +18,7 @@
 #include "util/log.h"
 #include "util/param.h"
 
+#define IB_DEV_LIST_GAPS ", "
 #define IB_GID_CNT_MAX   1024u
 #define IB_RD_ATOMIC_MAX 16 /* more speeds up nothing and costs device memory */
 
@@ -74,19 +75,64 @@ static uint8_t ib_dev_rd_atomic(const struct ibv_device_attr *attr)
 	return (uint8_t)(cnt < 1 ? 1 : cnt);
 }
 
+/* Opens the best port of the device named by the `len` bytes at `name`; len 0: of any device. */
+static int ib_dev_find_named(const char *name, size_t len, const struct ib_dev *beside,
+			     ib_dev_fits_fn *fits, struct ib_selection *selection,
+			     struct ib_port *port, const char **why)
+{
+	char text[2 * IBV_SYSFS_NAME_MAX];
+	int ret;
+
+	*why = NULL;
+	snprintf(text, sizeof(text), "%.*s", (int)len, name);
+	ret = ib_selection_parse(text, util_params.gid_index, selection);
+	if (ret)
+		return ret;
+	if (beside) {
+		selection->beside = ibv_get_device_name(beside->ctx->device);
+		selection->beside_port = beside->port;
+		selection->beside_layer = beside->port_attr.link_layer;
+	}
+	return ib_port_open(selection, fits, port, why);
+}
+
+/* Opens the port of the first name that has one. Skips blanks and empty names of the list. */
+static int ib_dev_find_port(const struct ib_dev *beside, ib_dev_fits_fn *fits,
+			    struct ib_selection *selection, struct ib_port *port, const char **why)
+{
+	const char *at = util_params.device ? util_params.device : "";
+	const char *refused = NULL;
+	size_t len;
+	int ret;
+
+	if (!at[strspn(at, IB_DEV_LIST_GAPS)])
+		return ib_dev_find_named("", 0, beside, fits, selection, port, why);
+	do {
+		at += strspn(at, IB_DEV_LIST_GAPS);
+		len = strcspn(at, IB_DEV_LIST_GAPS);
+		ret = ib_dev_find_named(at, len, beside, fits, selection, port, why);
+		if (ret == -FI_EACCES)
+			refused = *why;
+		at += len;
+	} while (ret && ret != -FI_EINVAL && at[strspn(at, IB_DEV_LIST_GAPS)]);
+	/* Missing rights to one of them are what the user has to know of. */
+	if (ret == -FI_ENODEV && refused) {
+		*why = refused;
+		ret = -FI_EACCES;
+	}
+	return ret;
+}
+
 /* Chooses and opens dev->ctx. On errors *why is a text for the log, or NULL if one is logged. */
-static int ib_dev_find(struct ib_dev *dev, ib_dev_fits_fn *fits, const char **why)
+static int ib_dev_find(struct ib_dev *dev, ib_dev_fits_fn *fits, const struct ib_dev *beside,
+		       const char **why)
 {
 	struct ib_port port;
 	struct ib_selection selection;
 	int ret;
 
 	memset(dev, 0, sizeof(*dev));
-	*why = NULL;
-	ret = ib_selection_parse(util_params.device, util_params.gid_index, &selection);
-	if (ret)
-		return ret;
-	ret = ib_port_open(&selection, fits, &port, why);
+	ret = ib_dev_find_port(beside, fits, &selection, &port, why);
 	if (ret)
 		return ret;
 	dev->ctx = port.ctx;
@@ -125,19 +171,19 @@ static void ib_dev_log(const struct ib_dev *dev)
 		  dev->port_attr.lid, dev->gid_index, ib_gid_text(&dev->gid, text));
 }
 
-int ib_dev_init(struct ib_dev *dev, ib_dev_fits_fn *fits)
+int ib_dev_init(struct ib_dev *dev, ib_dev_fits_fn *fits, const struct ib_dev *beside)
 {
 	const char *why, *named = util_params.device;
 	int ret;
 
 	ib_fork_protect();
-	ret = ib_dev_find(dev, fits, &why);
+	ret = ib_dev_find(dev, fits, beside, &why);
 	if (ret) {
-		if (why && (ret != -FI_ENODEV || (named && !fits)))
+		if (why && !beside && (ret != -FI_ENODEV || (named && !fits)))
 			/* An attempt to open a failed device comes every second. */
 			UTIL_WARN_SELDOM(DOMAIN, "RDMA device%s%s: %s\n", named ? " " : "",
 					 named ? named : "", why);
-		else if (why)
+		else if (why && !beside)
 			UTIL_INFO(DOMAIN, "no RDMA device: %s\n", why);
 		return ret;
 	}
@@ -267,7 +313,7 @@ int ib_dev_probe(ib_dev_fits_fn *fits, struct dev_about *about)
 
 	pthread_mutex_lock(&lock);
 	p = ib_probe_slot(fits);
-	if (!p->valid && ib_dev_exists() && !ib_dev_find(&dev, fits, &why)) {
+	if (!p->valid && ib_dev_exists() && !ib_dev_find(&dev, fits, NULL, &why)) {
 		ib_dev_fill_about(&dev, &p->about);
 		p->valid = true;
 		ibv_close_device(dev.ctx);

@@ -3,10 +3,10 @@
  * RDMA device, port and GID of this process, and their limits. Embedded by the mlx5 and the verbs
  * device.
  *
- * The choice is FI_COPYRPC_DEVICE (name or name:port), or the fastest active port;
- * FI_COPYRPC_GID_INDEX, or the most routable GID (ib_gid.h). It is logged at INFO, like features
- * that a device lacks. libibverbs is linked: libfabric itself needs it, so it is present even
- * without RDMA hardware.
+ * The choice is the first active port of FI_COPYRPC_DEVICE (name or name:port, or several with
+ * commas), or the fastest active port; FI_COPYRPC_GID_INDEX, or the most routable GID (ib_gid.h).
+ * The choice is logged at INFO, like features that a device lacks. libibverbs is linked: libfabric
+ * itself needs it, so it is present even without RDMA hardware.
  *
  * Constant between init and fini. Tests: test/unit/dev/ib/test_ib_dev.c, on a kernel device
  * test/rxe.
@@ -46,10 +46,11 @@ typedef bool ib_dev_fits_fn(struct ibv_device *device);
 bool ib_dev_exists(void);
 
 /**
- * Chooses and opens a device. `fits` excludes devices (NULL: accepts all). Returns 0, -FI_ENODEV if
- * none fits (silent unless the user named one), or another error, logged with its remedy.
+ * Chooses and opens a device. `fits` excludes devices (NULL: accepts all); `beside` (or NULL) is in
+ * use: another port, with its link layer, is chosen. Returns 0, -FI_ENODEV if none fits (silent
+ * unless the user named one, and `beside` is NULL), or another error, logged with its remedy.
  */
-int ib_dev_init(struct ib_dev *dev, ib_dev_fits_fn *fits);
+int ib_dev_init(struct ib_dev *dev, ib_dev_fits_fn *fits, const struct ib_dev *beside);
 
 /** Closes the device. No object may be left on it. */
 void ib_dev_fini(struct ib_dev *dev);

@@ -88,7 +88,8 @@ int ib_link_connect(struct ib_link *link, const struct ib_desc *peer, pthread_mu
 	util_list_remove(&link->cold);
 	util_list_push_back(waiting, &link->cold); /* the peer may write from here on */
 	pthread_mutex_unlock(lock);
-	ret = ib_qp_connect(link->qp, link->dev, link->psn, peer, &link->reads_max);
+	ret = ib_qp_connect(link->qp, link->dev, link->psn, peer, link->base.caps & DEV_CAP_BRIEF,
+			    &link->reads_max);
 	if (!ret && link->reads_max)
 		link->base.caps = DEV_CAP_GET | DEV_CAP_PUT;
 	return ret;

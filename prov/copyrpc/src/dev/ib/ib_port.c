@@ -45,7 +45,8 @@ int ib_selection_parse(const char *device, const char *gid_index, struct ib_sele
 	*selection = (struct ib_selection){ .gid_index = -1 };
 	if (device && !ib_selection_device(device, selection)) {
 		UTIL_WARN(FABRIC,
-			  "FI_COPYRPC_DEVICE=%s: expected name or name:port (ibv_devices)\n",
+			  "FI_COPYRPC_DEVICE=%s: expected name or name:port, or several with "
+			  "commas (ibv_devices)\n",
 			  device);
 		return -FI_EINVAL;
 	}
@@ -79,13 +80,26 @@ uint64_t ib_port_speed(uint8_t active_width, uint8_t active_speed)
 	return 0;
 }
 
+/** Returns true if the port may be used beside the one that is in use. */
+static bool ib_port_is_other(const struct ib_selection *selection, struct ibv_context *ctx,
+			     unsigned num, const struct ibv_port_attr *attr)
+{
+	if (!selection->beside)
+		return true;
+	return attr->link_layer == selection->beside_layer &&
+	       (num != selection->beside_port ||
+		strcmp(selection->beside, ibv_get_device_name(ctx->device)) != 0);
+}
+
 /** Checks one port of an open device. Returns true if it is the best so far. */
-static bool ib_port_look(struct ibv_context *ctx, unsigned num, struct ib_port *best)
+static bool ib_port_look(const struct ib_selection *selection, struct ibv_context *ctx,
+			 unsigned num, struct ib_port *best)
 {
 	struct ibv_port_attr attr;
 	uint64_t speed;
 
-	if (ibv_query_port(ctx, (uint8_t)num, &attr) || attr.state != IBV_PORT_ACTIVE)
+	if (ibv_query_port(ctx, (uint8_t)num, &attr) || attr.state != IBV_PORT_ACTIVE ||
+	    !ib_port_is_other(selection, ctx, num, &attr))
 		return false;
 	speed = ib_port_speed(attr.active_width, attr.active_speed);
 	if (best->ctx && speed <= best->speed)
@@ -127,7 +141,7 @@ static int ib_port_try(struct ibv_device *device, const struct ib_selection *sel
 	if (!ibv_query_device(ctx, &attr))
 		for (unsigned num = 1; num <= attr.phys_port_cnt; num++)
 			if (!selection->port || selection->port == num)
-				taken |= ib_port_look(ctx, num, best);
+				taken |= ib_port_look(selection, ctx, num, best);
 	if (!taken)
 		ibv_close_device(ctx);
 	return taken ? 0 : -FI_ENODEV;

@@ -9,11 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Parsed FI_COPYRPC_DEVICE and FI_COPYRPC_GID_INDEX. */
+/** Parsed FI_COPYRPC_DEVICE, or one name of it, and FI_COPYRPC_GID_INDEX. */
 struct ib_selection {
 	char device[IBV_SYSFS_NAME_MAX]; /* empty: any */
 	unsigned port;                   /* 0: any */
 	int gid_index;                   /* -1: any */
+	/* Port that is in use: another one with its link layer is chosen. NULL: there is none */
+	const char *beside;
+	unsigned beside_port;
+	uint8_t beside_layer;
 };
 
 /**

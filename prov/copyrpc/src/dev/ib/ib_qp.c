@@ -98,12 +98,12 @@ static int ib_qp_to_rtr(struct ibv_qp *qp, const struct ib_dev *dev, const struc
 }
 
 static int ib_qp_to_rts(struct ibv_qp *qp, const struct ib_dev *dev, uint32_t own_psn,
-			uint8_t rd_atomic)
+			uint8_t rd_atomic, uint32_t silent_ms)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = own_psn,
-		.timeout = ib_qp_timeout((unsigned)util_params.peer_timeout_ms),
+		.timeout = ib_qp_timeout(silent_ms),
 		.retry_cnt = IB_RETRIES,
 		.rnr_retry = IB_RNR_FOREVER,
 		.max_rd_atomic = rd_atomic,
@@ -127,15 +127,18 @@ int ib_qp_check_layer(const struct ib_dev *dev, const struct ib_desc *peer)
 }
 
 int ib_qp_connect(struct ibv_qp *qp, const struct ib_dev *dev, uint32_t own_psn,
-		  const struct ib_desc *peer, uint8_t *rd_atomic)
+		  const struct ib_desc *peer, bool is_brief, uint8_t *rd_atomic)
 {
+	uint32_t silent_ms = (uint32_t)util_params.peer_timeout_ms;
 	int ret = ib_qp_check_layer(dev, peer);
 
+	if (is_brief && DEV_BRIEF_MS < silent_ms)
+		silent_ms = DEV_BRIEF_MS;
 	if (ret)
 		return ret;
 	*rd_atomic = peer->rd_atomic < dev->rd_atomic ? peer->rd_atomic : dev->rd_atomic;
 	ret = ib_qp_to_rtr(qp, dev, peer);
-	return ret ? ret : ib_qp_to_rts(qp, dev, own_psn, *rd_atomic);
+	return ret ? ret : ib_qp_to_rts(qp, dev, own_psn, *rd_atomic, silent_ms);
 }
 
 void ib_qp_stop(struct ibv_qp *qp)

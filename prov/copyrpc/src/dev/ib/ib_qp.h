@@ -29,11 +29,12 @@ uint8_t ib_qp_timeout(unsigned ms);
 int ib_qp_init(struct ibv_qp *qp, const struct ib_dev *dev);
 
 /**
- * Moves INIT -> RTR -> RTS towards `peer`. own_psn is the one in the local description. Sets
- * *rd_atomic to the READs that may be in flight. Returns 0 or an error, logged.
+ * Moves INIT -> RTR -> RTS towards `peer`. own_psn is the one in the local description,
+ * is_brief: DEV_CAP_BRIEF. Sets *rd_atomic to the READs that may be in flight. Returns 0 or an
+ * error, logged.
  */
 int ib_qp_connect(struct ibv_qp *qp, const struct ib_dev *dev, uint32_t own_psn,
-		  const struct ib_desc *peer, uint8_t *rd_atomic);
+		  const struct ib_desc *peer, bool is_brief, uint8_t *rd_atomic);
 
 /** Logs that a queue pair cannot enter `state`. Returns the error for errno's value `err`. */
 int ib_qp_fail(const struct ib_dev *dev, const char *state, int err);

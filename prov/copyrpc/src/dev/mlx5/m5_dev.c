@@ -90,7 +90,7 @@ static void m5_dev_unmake(struct m5_dev *dev)
 	free(dev);
 }
 
-int m5_dev_open(struct dev **out)
+static int m5_dev_open_at(const struct ib_dev *beside, struct dev **out)
 {
 	struct m5_dev *dev =
 		aligned_alloc(UTIL_CACHE_LINE, util_align_up(sizeof(*dev), UTIL_CACHE_LINE));
@@ -105,7 +105,7 @@ int m5_dev_open(struct dev **out)
 	util_list_init(&dev->to_free);
 	util_list_init(&dev->scqs);
 	util_list_init(&dev->regs);
-	ret = ib_dev_init(&dev->ib, m5_dv_fits);
+	ret = ib_dev_init(&dev->ib, m5_dv_fits, beside);
 	if (ret) {
 		free(dev);
 		return ret;
@@ -123,6 +123,16 @@ int m5_dev_open(struct dev **out)
 	m5_dct_open(dev);
 	*out = (struct dev *)dev;
 	return 0;
+}
+
+int m5_dev_open(struct dev **out)
+{
+	return m5_dev_open_at(NULL, out);
+}
+
+int m5_dev_open_beside(struct dev *other, struct dev **out)
+{
+	return m5_dev_open_at(&((struct m5_dev *)other)->ib, out);
 }
 
 void m5_dev_close(struct dev *base)

@@ -138,6 +138,7 @@ void m5_dev_defer_destroy(struct m5_dev *dev);
 
 int m5_dev_probe(struct dev_about *about);
 int m5_dev_open(struct dev **dev);
+int m5_dev_open_beside(struct dev *other, struct dev **dev);
 void m5_dev_close(struct dev *dev);
 int m5_dev_mem_reg(struct dev *dev, const void *addr, size_t len, unsigned access,
 		   struct dev_mem **mem);

@@ -155,7 +155,8 @@ static int m5_move_connect(struct m5_link *link)
 
 	peer->qpn = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16;
 	peer->psn = (uint32_t)b[3] | (uint32_t)b[4] << 8 | (uint32_t)b[5] << 16;
-	return ib_qp_connect(link->ib.qp, &link->dev->ib, link->ib.psn, peer, &link->ib.reads_max);
+	return ib_qp_connect(link->ib.qp, &link->dev->ib, link->ib.psn, peer,
+			     link->ib.base.caps & DEV_CAP_BRIEF, &link->ib.reads_max);
 }
 
 /* ---- to the queue pair ---- */

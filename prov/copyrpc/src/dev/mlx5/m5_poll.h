@@ -104,7 +104,8 @@ static inline bool m5_poll(struct dev *base, struct dev_event *ev)
 
 #define M5_DEV_OPS_INIT                                                                            \
 	{                                                                                          \
-		.name = "mlx5", .probe = m5_dev_probe, .open = m5_dev_open, .close = m5_dev_close, \
+		.name = "mlx5", .probe = m5_dev_probe, .open = m5_dev_open,                        \
+		.open_beside = m5_dev_open_beside, .close = m5_dev_close,                          \
 		.link_create = m5_link_create, .mem_reg = m5_dev_mem_reg,                          \
 		.mem_dereg = m5_dev_mem_dereg, .poll = m5_poll, .wait_fd = m5_dev_wait_fd,         \
 		.arm = m5_dev_arm, .disarm = m5_dev_disarm, .own_left = m5_dev_own_left,           \

@@ -160,7 +160,7 @@ static int m5_tm_make_command(struct m5_tm *tm)
 	if (ret)
 		return ret;
 	m5_tm_describe(tm, tm->qp, psn, &self);
-	return ib_qp_connect(tm->qp, &tm->dev->ib, psn, &self, &reads);
+	return ib_qp_connect(tm->qp, &tm->dev->ib, psn, &self, false, &reads);
 }
 
 static int m5_tm_make(struct m5_tm *tm, uint32_t tags)
@@ -273,9 +273,9 @@ int m5_tm_peer_connect(struct m5_tm_peer *peer, const struct ib_desc *tx, const 
 {
 	const struct ib_dev *ib = &peer->tm->dev->ib;
 	uint8_t reads;
-	int ret = ib_qp_connect(peer->rx, ib, peer->rx_psn, tx, &reads);
+	int ret = ib_qp_connect(peer->rx, ib, peer->rx_psn, tx, false, &reads);
 
-	return ret ? ret : ib_qp_connect(peer->tx, ib, peer->tx_psn, rx, &reads);
+	return ret ? ret : ib_qp_connect(peer->tx, ib, peer->tx_psn, rx, false, &reads);
 }
 
 static void m5_tm_reset_qp(struct ibv_qp *qp)

@@ -143,14 +143,14 @@ static void vb_dev_free(struct vb_dev *dev)
 	free(dev);
 }
 
-int vb_dev_open_tuned(const struct vb_tune *tune, struct dev **out)
+static int vb_dev_open_at(const struct ib_dev *beside, const struct vb_tune *tune, struct dev **out)
 {
 	struct vb_dev *dev = calloc(1, sizeof(*dev));
 	int ret;
 
 	if (!dev)
 		return -FI_ENOMEM;
-	ret = ib_dev_init(&dev->ib, NULL);
+	ret = ib_dev_init(&dev->ib, NULL, beside);
 	if (ret) {
 		free(dev);
 		return ret;
@@ -176,9 +176,19 @@ int vb_dev_open_tuned(const struct vb_tune *tune, struct dev **out)
 	return 0;
 }
 
+int vb_dev_open_tuned(const struct vb_tune *tune, struct dev **out)
+{
+	return vb_dev_open_at(NULL, tune, out);
+}
+
 int vb_dev_open(struct dev **out)
 {
-	return vb_dev_open_tuned(NULL, out);
+	return vb_dev_open_at(NULL, NULL, out);
+}
+
+int vb_dev_open_beside(struct dev *other, struct dev **out)
+{
+	return vb_dev_open_at(&((struct vb_dev *)other)->ib, NULL, out);
 }
 
 void vb_dev_close(struct dev *base)

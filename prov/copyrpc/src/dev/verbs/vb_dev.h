@@ -94,6 +94,7 @@ void vb_dev_event_cold(struct vb_dev *dev);
 
 int vb_dev_probe(struct dev_about *about);
 int vb_dev_open(struct dev **dev);
+int vb_dev_open_beside(struct dev *other, struct dev **dev);
 void vb_dev_close(struct dev *dev);
 int vb_dev_mem_reg(struct dev *dev, const void *addr, size_t len, unsigned access,
 		   struct dev_mem **mem);

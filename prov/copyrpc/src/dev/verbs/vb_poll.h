@@ -88,7 +88,8 @@ static inline bool vb_poll(struct dev *base, struct dev_event *ev)
 #define VB_DEV_OPS_INIT                                                                            \
 	{                                                                                          \
 		.name = "verbs", .probe = vb_dev_probe, .open = vb_dev_open,                       \
-		.close = vb_dev_close, .link_create = vb_link_create, .mem_reg = vb_dev_mem_reg,   \
+		.open_beside = vb_dev_open_beside, .close = vb_dev_close,                          \
+		.link_create = vb_link_create, .mem_reg = vb_dev_mem_reg,                          \
 		.mem_dereg = vb_dev_mem_dereg, .poll = vb_poll, .wait_fd = vb_dev_wait_fd,         \
 		.arm = vb_dev_arm, .disarm = vb_dev_disarm, .health = vb_dev_health,               \
 	}
