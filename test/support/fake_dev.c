@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define FAKE_MEM_MAGIC 0x66616B6Du
+#define FAKE_KEYS_MAX  1024u
 
 static struct fake_dev *fake_dev_from(struct dev *dev)
 {
@@ -36,6 +37,24 @@ void fake_check_mem(const struct fake_mem *mem, const void *addr, size_t len, un
 		fake_fail("memory at %p is not registered for this (%#x)", addr, access);
 }
 
+/** Memory by its key, which has few bits as that of a NIC does. */
+static struct fake_mem *fake_keys[FAKE_KEYS_MAX];
+
+static uint64_t fake_key_take(struct fake_mem *mem)
+{
+	for (uint32_t i = 0; i < FAKE_KEYS_MAX; i++)
+		if (!fake_keys[i]) {
+			fake_keys[i] = mem;
+			return i + 1;
+		}
+	fake_fail("%u pieces of memory are registered", FAKE_KEYS_MAX);
+}
+
+const struct fake_mem *fake_key_find(uint64_t key)
+{
+	return key && key <= FAKE_KEYS_MAX ? fake_keys[key - 1] : NULL;
+}
+
 static int fake_mem_reg(struct dev *dev, const void *addr, size_t len, unsigned access,
 			struct dev_mem **out)
 {
@@ -48,7 +67,7 @@ static int fake_mem_reg(struct dev *dev, const void *addr, size_t len, unsigned 
 	}
 	if (!len)
 		fake_fail("nothing at %p is registered", addr);
-	*mem = (struct fake_mem){ .base.remote_key = (uintptr_t)mem,
+	*mem = (struct fake_mem){ .base.remote_key = fake_key_take(mem),
 				  .magic = FAKE_MEM_MAGIC,
 				  .addr = addr,
 				  .len = len,
@@ -62,6 +81,7 @@ static void fake_mem_dereg(struct dev *dev, struct dev_mem *mem)
 {
 	fake_dev_from(dev)->mem_cnt--;
 	((struct fake_mem *)mem)->magic = 0;
+	fake_keys[mem->remote_key - 1] = NULL;
 	free(mem);
 }
 

@@ -98,8 +98,7 @@ static void fake_get_copy(struct fake_link *f, struct dev_get *get)
 	size_t i;
 
 	if (f->dev->registers) {
-		fake_check_mem((const struct fake_mem *)(uintptr_t)get->remote_key, from, get->len,
-			       DEV_MEM_REMOTE_READ);
+		fake_check_mem(fake_key_find(get->remote_key), from, get->len, DEV_MEM_REMOTE_READ);
 		for (i = 0; i < get->iov_cnt; i++)
 			if (get->iov[i].iov_len)
 				fake_check_mem((const struct fake_mem *)get->mem[i],
@@ -115,8 +114,7 @@ static void fake_put_copy(struct fake_link *f, struct dev_get *get)
 	void *to = (void *)(uintptr_t)get->remote_addr;
 	size_t i;
 
-	fake_check_mem((const struct fake_mem *)(uintptr_t)get->remote_key, to, get->len,
-		       DEV_MEM_REMOTE_WRITE);
+	fake_check_mem(fake_key_find(get->remote_key), to, get->len, DEV_MEM_REMOTE_WRITE);
 	for (i = 0; i < get->iov_cnt && !(get->flags & DEV_GET_INLINE); i++)
 		fake_check_mem((const struct fake_mem *)get->mem[i], get->iov[i].iov_base,
 			       get->iov[i].iov_len, 0);

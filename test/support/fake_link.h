@@ -143,6 +143,8 @@ int fake_late_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t 
 bool fake_poll_imm(struct fake_link *f, struct dev_event *ev);
 int fake_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **out);
 bool fake_poll_link(struct dev_link *link, struct dev_event *ev);
+/** Returns the memory that is registered with this key, or NULL. */
+const struct fake_mem *fake_key_find(uint64_t key);
 /** Checks that [addr, addr + len) is registered for `access`. */
 void fake_check_mem(const struct fake_mem *mem, const void *addr, size_t len, unsigned access);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cm/conn/cm_conn.h"
+#include "ring/ring_rail.h"
 #include "support/ring_pair.h"
 #include "util/param.h"
 #include "wire/wire_cm.h"
@@ -84,6 +85,7 @@ static void drop(struct side *s)
 		return;
 	util_list_remove(&s->conn->eng.conn_link);
 	s->conn->link->ops->close(s->conn->link);
+	ring_rail_free(s->conn);
 	ring_conn_fini(s->conn);
 	cm_conn_put(s->conn->eng.cm);
 	free(s->conn);
@@ -333,4 +335,69 @@ Test(ring_setup, links_move_only_where_both_ends_want_it)
 		cr_expect_eq(sides[0].params.dev.peer_moves, cases[i].moves, "case %u", i);
 		drop(&sides[0]);
 	}
+}
+
+static struct ring_rails rails[2];
+static struct fake_dev second[2];
+
+static void add_rails(int i)
+{
+	fake_dev_init(&second[i], true, 1);
+	rails[i] = (struct ring_rails){ .dev = fake_dev_of(&second[i]) };
+	pthread_mutex_init(&rails[i].lock, NULL);
+	ring_transport_of(eng_transport_at(&sides[i].engine, 0))->rails = &rails[i];
+}
+
+/** Connects both sides, where the handshake has `features`. */
+static void connect_with(uint64_t features)
+{
+	stop();
+	for (int i = 0; i < 2; i++) {
+		sides[i].params.features = features;
+		cr_assert_eq(prepare(&sides[i]), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(establish(&sides[i], &sides[!i]), 0);
+}
+
+Test(ring_setup, a_rail_needs_two_devices_at_both_ends_that_know_of_it)
+{
+	uint32_t len;
+
+	connect_with(WIRE_CM_FEATURE_RAILS);
+	len = sides[0].params.dev.len;
+	cr_expect_null(sides[0].conn->rail);
+	add_rails(0);
+	connect_with(0);
+	cr_expect_eq(sides[0].params.dev.len, len, "a peer that does not know of rails");
+	cr_expect_null(sides[0].conn->rail);
+	connect_with(WIRE_CM_FEATURE_RAILS);
+	cr_expect_eq(sides[0].params.dev.len, 2 * len);
+	cr_expect_eq(sides[1].params.dev.len, len);
+	cr_expect(!sides[0].conn->rail && !sides[1].conn->rail, "a peer with one device");
+	cr_expect_eq(rails[0].user_cnt, 0);
+	add_rails(1);
+	connect_with(WIRE_CM_FEATURE_RAILS);
+	cr_assert(sides[0].conn->rail && sides[1].conn->rail);
+	cr_expect_eq(fake_link_of(sides[0].conn->rail->link)->peer,
+		     fake_link_of(sides[1].conn->rail->link));
+	cr_expect_eq(fake_link_of(sides[0].conn->link)->peer, fake_link_of(sides[1].conn->link));
+	cr_expect_eq(rails[0].user_cnt, 1);
+	rails[1].is_out = true;
+	connect_with(WIRE_CM_FEATURE_RAILS);
+	cr_expect(!sides[0].conn->rail && !sides[1].conn->rail, "a device that is out");
+	rails[1].is_out = false;
+	second[1].fail_connect = -FI_EHOSTUNREACH;
+	connect_with(WIRE_CM_FEATURE_RAILS);
+	cr_expect_null(sides[1].conn->rail, "the second devices do not fit: no reason to refuse");
+}
+
+Test(ring_setup, an_attempt_with_a_rail_that_fails_leaves_nothing)
+{
+	add_rails(0);
+	sides[0].params.features = WIRE_CM_FEATURE_RAILS;
+	cr_assert_eq(prepare(&sides[0]), 0);
+	cr_assert_not_null(sides[0].conn->rail);
+	ring_life_stop(&sides[0].conn->eng);
+	cr_expect_eq(rails[0].user_cnt, 0);
 }

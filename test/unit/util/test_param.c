@@ -125,14 +125,12 @@ Test(param, an_empty_text_counts_as_unset)
 Test(param, every_parameter_is_published_with_its_default)
 {
 	static const char *const names[] = {
-		"JOB_KEY",     "PATHS",          "ENDPOINT",     "DEVICE",
-		"IFACE",       "PORTS",          "GID_INDEX",    "MEM",
-		"RING_SIZE",   "GRANT_MAX",      "EAGER_MAX",    "SINGLE_COPY_MIN",
-		"RNDV_MIN",    "UNEXPECTED_MEM", "PEER_TIMEOUT", "NIC_RMA",
-		"DCI_COUNT",   "RC_MAX",         "RC_INTERVAL",  "REVOKE_TIMEOUT",
-		"SINGLE_COPY", "HOLD",           "LINK_RATE",    "UDP_EAGER_MAX",
-		"UDP_PLAIN",   "STATS",          "WATCH",        "FAULT",
-		"LAYERING"
+		"JOB_KEY",        "PATHS",           "ENDPOINT", "DEVICE",         "IFACE",
+		"PORTS",          "GID_INDEX",       "MEM",      "RING_SIZE",      "GRANT_MAX",
+		"EAGER_MAX",      "SINGLE_COPY_MIN", "RNDV_MIN", "UNEXPECTED_MEM", "PEER_TIMEOUT",
+		"NIC_RMA",        "DCI_COUNT",       "RAILS",    "RC_MAX",         "RC_INTERVAL",
+		"REVOKE_TIMEOUT", "SINGLE_COPY",     "HOLD",     "LINK_RATE",      "UDP_EAGER_MAX",
+		"UDP_PLAIN",      "STATS",           "WATCH",    "FAULT",          "LAYERING"
 	};
 	struct fi_param *params;
 	int cnt, found = 0;

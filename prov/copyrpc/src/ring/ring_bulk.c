@@ -3,26 +3,38 @@
 #include "ring/ring_bulk.h"
 
 #include "engine/eng_stats.h"
+#include "ring/ring_rail.h"
 #include "ring/ring_transport.h"
 #include "util/copy.h"
 #include "util/stats.h"
 
-/** Deregisters the buffers of `get`. */
-static void ring_bulk_dereg(struct ring_conn *conn, struct dev_get *get)
+/** Returns the device that moves the bytes of `rget`. */
+static struct dev *ring_bulk_dev(const struct ring_conn *conn, const struct ring_get *rget)
+{
+	const struct ring_transport *transport = ring_conn_transport(conn);
+
+	return UTIL_UNLIKELY(rget->on_rail) ? transport->rails->dev : transport->dev;
+}
+
+/** Deregisters the buffers of `rget`. */
+static void ring_bulk_dereg(struct ring_conn *conn, struct ring_get *rget)
 {
 	struct ring_transport *transport = ring_conn_transport(conn);
+	struct dev_get *get = &rget->dev;
 	size_t i;
 
 	for (i = 0; i < DEV_GET_IOV_MAX; i++) {
 		if (get->mem[i])
-			transport->dev_ops->mem_dereg(transport->dev, get->mem[i]);
+			transport->dev_ops->mem_dereg(ring_bulk_dev(conn, rget), get->mem[i]);
 		get->mem[i] = NULL;
 	}
+	rget->registered = false;
 }
 
-int ring_bulk_reg(struct ring_conn *conn, struct dev_get *get, unsigned access)
+int ring_bulk_reg(struct ring_conn *conn, struct ring_get *rget, unsigned access)
 {
 	struct ring_transport *transport = ring_conn_transport(conn);
+	struct dev_get *get = &rget->dev;
 	int ret = 0;
 	size_t i;
 
@@ -30,11 +42,11 @@ int ring_bulk_reg(struct ring_conn *conn, struct dev_get *get, unsigned access)
 		return 0;
 	for (i = 0; i < get->iov_cnt && !ret; i++)
 		if (get->iov[i].iov_len)
-			ret = transport->dev_ops->mem_reg(transport->dev, get->iov[i].iov_base,
-							  get->iov[i].iov_len, access,
-							  &get->mem[i]);
+			ret = transport->dev_ops->mem_reg(ring_bulk_dev(conn, rget),
+							  get->iov[i].iov_base, get->iov[i].iov_len,
+							  access, &get->mem[i]);
 	if (ret)
-		ring_bulk_dereg(conn, get);
+		ring_bulk_dereg(conn, rget);
 	return ret;
 }
 
@@ -43,7 +55,7 @@ void ring_bulk_release(struct ring_conn *conn, struct ring_get *rget)
 	const struct core_get *get = rget->dev.user;
 
 	if (rget->registered)
-		ring_bulk_dereg(conn, &rget->dev);
+		ring_bulk_dereg(conn, rget);
 	if (!rget->slot)
 		return;
 	if (rget->reads && !rget->dev.status)
@@ -61,9 +73,11 @@ int ring_bulk_get(struct core_chan *chan, struct core_get *get)
 
 	if (conn->eng.err)
 		return conn->eng.err;
+	if (UTIL_UNLIKELY(conn->rail != NULL) && ring_rail_takes(conn, get))
+		return ring_rail_get(conn, get);
 	*dget = (struct dev_get){
 		.remote_addr = get->remote_addr,
-		.remote_key = get->remote_key,
+		.remote_key = conn->rail ? (uint32_t)get->remote_key : get->remote_key,
 		.iov = get->iov,
 		.iov_cnt = get->iov_cnt,
 		.len = get->len,
@@ -72,32 +86,49 @@ int ring_bulk_get(struct core_chan *chan, struct core_get *get)
 	assert(get->iov_cnt <= DEV_GET_IOV_MAX);
 	rget->slot = NULL;
 	rget->direct = false;
-	rget->registered = true;
-	ret = ring_bulk_reg(conn, dget, DEV_MEM_LOCAL);
+	rget->stripe = NULL;
+	rget->on_rail = false;
+	rget->waits = false;
+	ret = ring_bulk_reg(conn, rget, DEV_MEM_LOCAL);
 	if (ret)
 		return ret;
+	rget->registered = true;
 	util_list_init(&rget->link);
 	util_list_push_back(&conn->gets, &rget->link);
 	ret = conn->link->ops->get(conn->link, dget);
 	if (!ret)
 		return 0;
 	util_list_remove(&rget->link);
-	ring_bulk_dereg(conn, dget);
+	ring_bulk_dereg(conn, rget);
 	get->status = dget->status;
 	if (ret > 0)
 		eng_stats_get(&conn->eng.chan, get);
 	return ret;
 }
 
+struct core_get *ring_bulk_part_done(struct ring_conn *conn, struct ring_get *rget)
+{
+	struct core_get *get = rget->dev.user;
+
+	util_list_remove(&rget->link);
+	if (UTIL_UNLIKELY(rget->waits))
+		util_list_remove(&rget->dev.dev_link);
+	ring_bulk_release(conn, rget);
+	if (UTIL_UNLIKELY(rget->stripe != NULL))
+		return ring_rail_join(rget);
+	get->status = rget->dev.status;
+	return get;
+}
+
 void ring_bulk_get_done(struct ring_conn *conn, struct dev_get *dget)
 {
 	struct ring_get *rget = (struct ring_get *)dget;
-	struct core_get *get = dget->user;
+	bool direct = rget->direct;
+	struct core_get *get = ring_bulk_part_done(conn, rget);
 
-	util_list_remove(&rget->link);
-	ring_bulk_release(conn, rget);
-	get->status = dget->status;
-	if (rget->direct)
+	if (!get)
+		return;
+	if (direct)
 		eng_stats_access(&conn->eng.chan, get);
 	else
 		eng_stats_get(&conn->eng.chan, get);
@@ -141,7 +172,12 @@ int ring_bulk_expose(struct core_chan *chan, const void *addr, size_t len,
 	}
 	exposure->key = mem ? mem->remote_key : 0;
 	exposure->engine = mem;
-	return 0;
+	if (UTIL_LIKELY(!conn->rail))
+		return 0;
+	ret = ring_rail_expose(conn, addr, len, exposure);
+	if (ret)
+		transport->dev_ops->mem_dereg(transport->dev, mem);
+	return ret;
 }
 
 void ring_bulk_unexpose(struct core_chan *chan, struct core_exposure *exposure)
@@ -149,6 +185,8 @@ void ring_bulk_unexpose(struct core_chan *chan, struct core_exposure *exposure)
 	struct ring_conn *conn = ring_conn_of(chan);
 	struct ring_transport *transport = ring_conn_transport(conn);
 
+	if (UTIL_UNLIKELY(conn->rail != NULL))
+		ring_rail_unexpose(conn, exposure);
 	if (exposure->engine && conn->link->ops->unexpose)
 		conn->link->ops->unexpose(conn->link, exposure->engine);
 	else if (exposure->engine)

@@ -30,6 +30,10 @@ struct ring_get {
 	bool direct;     /* direct access, no get */
 	bool registered; /* the buffers are registered for the transfer */
 	bool reads;      /* bytes of a slot go to the buffers at the end */
+	bool on_rail;    /* part: goes over the rail */
+	bool waits;      /* part: in ring_rails.waiting */
+	/* Get over two links of which this is a part (ring_rail.h), and `user` the connection */
+	struct ring_stripe *stripe;
 };
 
 static_assert(sizeof(struct ring_get) <= sizeof(((struct core_get *)0)->engine), "it lives there");
@@ -41,13 +45,18 @@ int ring_bulk_expose(struct core_chan *chan, const void *addr, size_t len,
 void ring_bulk_unexpose(struct core_chan *chan, struct core_exposure *exposure);
 
 /**
- * Registers the buffers of `get` for a set of enum dev_mem_access, if the device needs it. Returns
+ * Registers the buffers of `rget` for a set of enum dev_mem_access, if the device needs it. Returns
  * 0, or -FI_E* with none registered.
  */
-int ring_bulk_reg(struct ring_conn *conn, struct dev_get *get, unsigned access);
+int ring_bulk_reg(struct ring_conn *conn, struct ring_get *rget, unsigned access);
 /** Ends the use of slot or registration, and delivers the bytes of a read. */
 void ring_bulk_release(struct ring_conn *conn, struct ring_get *rget);
 
+/**
+ * Takes a get, or a part of one, that has ended. Returns the get if it has ended as a whole, with
+ * its status; the part is no longer valid then.
+ */
+struct core_get *ring_bulk_part_done(struct ring_conn *conn, struct ring_get *rget);
 /** Handles DEV_EV_GET: completes the get and notifies core. */
 void ring_bulk_get_done(struct ring_conn *conn, struct dev_get *get);
 

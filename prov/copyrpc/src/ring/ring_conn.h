@@ -133,6 +133,8 @@ struct ring_ack {
 	uint64_t ack_mark[RING_ACKS_MAX];
 };
 
+struct ring_rail;
+
 #define RING_READ_PAUSE_NS  1000u /* Pause after the first read without an advance */
 #define RING_READ_PAUSE_MAX 10u   /* Doublings of the pause, up to one millisecond */
 
@@ -155,6 +157,7 @@ struct ring_conn {
 	uint64_t read_base;    /* RING_READ_POSTED: value of remote_consumer at that time */
 	uint64_t read_next_ns; /* RING_READ_PAUSE: time of the next read */
 	bool attached;         /* The device polls the link */
+	struct ring_rail *rail; /* Link of the second device (ring_rail.h); NULL: there is none */
 	struct util_list balance_link; /* In transport->movable, while the link may move */
 	struct ring_moves_conn moves;
 };

@@ -61,7 +61,7 @@ static int ring_direct_prepare(struct ring_conn *conn, struct ring_get *rget,
 	if (dget->len <= RING_BOUNCE_LEN)
 		return ring_direct_bounce(conn, rget, write);
 	rget->registered = true;
-	return ring_bulk_reg(conn, dget, write ? 0 : DEV_MEM_LOCAL);
+	return ring_bulk_reg(conn, rget, write ? 0 : DEV_MEM_LOCAL);
 }
 
 /** Returns 0 if nothing that was accepted before would leave later. */
@@ -100,6 +100,9 @@ int ring_direct(struct core_chan *chan, struct core_get *get, unsigned flags)
 	rget->slot = NULL;
 	rget->direct = true;
 	rget->registered = false;
+	rget->stripe = NULL;
+	rget->on_rail = false;
+	rget->waits = false;
 	rget->reads = !write;
 	util_list_init(&rget->link);
 	ret = ring_direct_prepare(conn, rget, get, write);

@@ -4,9 +4,11 @@
  * eng_transport_ops.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ring/ring_balance.h"
 #include "ring/ring_bulk.h"
+#include "ring/ring_rail.h"
 #include "ring/ring_rx.h"
 #include "ring/ring_transport.h"
 
@@ -17,11 +19,13 @@ static struct ring_conn *ring_life_conn(struct eng_conn *conn)
 	return ring_conn_of(&conn->chan);
 }
 
-/** Names the device; queue pairs of DC, which links share, are named too. */
+/** Names the device; queue pairs of DC, which links share, and rails in use are named too. */
 const char *ring_life_name(const struct eng_conn *eng)
 {
 	const struct ring_conn *conn = (const struct ring_conn *)eng;
 
+	if (conn->rail && conn->rail->is_ready)
+		return strcmp(eng->transport->ops->name, "mlx5") ? "verbs-rails" : "mlx5-rails";
 	return conn->link->caps & DEV_CAP_DC ? "mlx5-dc" : eng->transport->ops->name;
 }
 
@@ -31,9 +35,11 @@ int ring_life_attach(struct eng_conn *eng)
 	int ret = conn->link->ops->attach(conn->link);
 
 	conn->attached = !ret;
-	if (!ret)
-		ring_balance_add(conn);
-	return ret;
+	if (ret)
+		return ret;
+	ring_balance_add(conn);
+	ring_rail_attach(conn);
+	return 0;
 }
 
 static void ring_life_detach(struct ring_conn *conn)
@@ -42,6 +48,7 @@ static void ring_life_detach(struct ring_conn *conn)
 	if (conn->attached)
 		conn->link->ops->detach(conn->link);
 	conn->attached = false;
+	ring_rail_drop(conn);
 }
 
 /** Returns true if a batch of the peer or an acknowledgement has arrived. */
@@ -107,6 +114,8 @@ void ring_life_stop(struct eng_conn *eng)
 	util_list_remove(&conn->ack.link);
 	ring_conn_disable_fast_paths(conn);
 	ring_life_detach(conn);
+	if (conn->rail)
+		ring_rail_abandon(conn);
 }
 
 void ring_life_free(struct eng_conn *eng)
@@ -114,6 +123,7 @@ void ring_life_free(struct eng_conn *eng)
 	struct ring_conn *conn = ring_life_conn(eng);
 
 	conn->link->ops->close(conn->link);
+	ring_rail_free(conn);
 	ring_conn_fini(conn);
 	free(conn);
 }

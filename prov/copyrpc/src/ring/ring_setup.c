@@ -13,6 +13,7 @@
 
 #include "engine/eng_engine.h"
 #include "ring/ring_len.h"
+#include "ring/ring_rail.h"
 #include "ring/ring_transport.h"
 #include "util/log.h"
 #include "util/param.h"
@@ -27,7 +28,7 @@
 /** Local bytes in struct cm_params. */
 struct ring_params {
 	uint32_t version;
-	uint32_t features;  /* None defined: zero */
+	uint32_t features;  /* RING_RAIL_FEATURE, where the handshake permits it; else zero */
 	uint64_t grant_max; /* 0: the default of this version */
 };
 
@@ -53,9 +54,10 @@ static void ring_setup_warn_mem(void)
 		  util_params.mem);
 }
 
-static void ring_setup_params(struct cm_params *params)
+static void ring_setup_params(struct cm_params *params, bool has_rail)
 {
 	struct ring_params own = { .version = RING_SETUP_VERSION,
+				   .features = has_rail ? RING_RAIL_FEATURE : 0,
 				   .grant_max = util_params.grant_max };
 
 	memcpy(params->engine, &own, sizeof(own));
@@ -84,6 +86,7 @@ int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep, vo
 	uint64_t len = ring_len_next(util_params.mem, eng_mem_left(eep->engine),
 				     ring_transport_registers(transport), util_params.ring_size);
 	struct ring_conn *conn;
+	bool has_rail;
 	int ret;
 
 	if (!len) {
@@ -99,11 +102,14 @@ int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep, vo
 		free(conn);
 		return ret;
 	}
-	ring_setup_params(params);
+	has_rail = transport->rails && (params->features & WIRE_CM_FEATURE_RAILS) &&
+		   ring_rail_prepare(conn, transport, &params->dev);
+	ring_setup_params(params, has_rail);
 	conn->eng.engine = eep->engine;
 	conn->eng.transport = eng;
 	conn->eng.chan.ops = transport->chan_ops;
 	util_list_init(&conn->dirty_link);
+	util_list_init(&conn->gets);
 	util_list_init(&conn->ack.link);
 	util_list_init(&conn->balance_link);
 	eng_mem_count(&conn->eng, conn->link->rx_len);
@@ -133,19 +139,24 @@ int ring_setup_establish(struct eng_conn *eng, const struct cm_params *peer)
 	struct ring_conn *conn = ring_conn_of(&eng->chan);
 	struct dev_link *link = conn->link;
 	struct ring_params peer_params;
+	struct dev_desc first;
 	int ret;
 
 	if (peer->engine_len != sizeof(peer_params))
 		return -FI_EIO;
 	memcpy(&peer_params, peer->engine, sizeof(peer_params));
-	if (peer_params.version != RING_SETUP_VERSION || peer_params.features) {
+	if (peer_params.version != RING_SETUP_VERSION ||
+	    (peer_params.features & ~RING_RAIL_FEATURE)) {
 		UTIL_WARN(EP_CTRL,
 			  "the peer uses ring protocol %u (features %#x), this process %u: "
 			  "install the same copyrpc on both sides\n",
 			  peer_params.version, peer_params.features, RING_SETUP_VERSION);
 		return -FI_EOPNOTSUPP;
 	}
-	ret = link->ops->connect(link, &peer->dev);
+	ret = ring_rail_establish(conn, peer_params.features & RING_RAIL_FEATURE, &first,
+				  &peer->dev);
+	if (!ret)
+		ret = link->ops->connect(link, &first);
 	if (!ret)
 		ret = ring_setup_count_send_ring(conn);
 	if (ret)

@@ -10,6 +10,7 @@
  *   RING_FLUSH_CFG                flush policy
  *   RING_MOVES                    if links of the device move (ring_balance.h)
  *   RING_FAILS                    if the device can fail, and be opened again
+ *   RING_RAILS                    if there may be a second device (ring_rail.h)
  *   ring_this_*                   names of the functions, written out, so that a name in a profile
  *                                 or a backtrace is found in the source
  *
@@ -21,6 +22,7 @@
 #include "ring/ring_bulk.h"
 #include "ring/ring_call.h"
 #include "ring/ring_direct.h"
+#include "ring/ring_rail.h"
 #include "ring/ring_rx.h"
 #include "ring/ring_send.h"
 #include "ring/ring_transport.h"
@@ -198,9 +200,17 @@ static int ring_this_probe(struct dev_about *about)
 	return RING_DEVICE.probe ? RING_DEVICE.probe(about) : 0;
 }
 
+#ifdef RING_RAILS
+static const struct eng_transport_ops ring_this_rails_transport;
+#define RING_RAILS_TRANSPORT &ring_this_rails_transport
+#else
+#define RING_RAILS_TRANSPORT NULL
+#endif
+
 static int ring_this_open(struct eng_transport *transport)
 {
-	return ring_transport_open(transport, &RING_DEVICE, &ring_this_chan_ops);
+	return ring_transport_open(transport, &RING_DEVICE, &ring_this_chan_ops,
+				   RING_RAILS_TRANSPORT);
 }
 
 static bool ring_this_poll(struct eng_transport *transport)
@@ -221,34 +231,45 @@ static void ring_this_flush(struct eng_transport *transport)
 		ring_ack_progress(ring_transport_of(transport));
 }
 
-const struct eng_transport_ops ring_this_transport = {
-	.path = RING_PATH,
-	.name = RING_NAME,
-	.probe = ring_this_probe,
-	.open = ring_this_open,
-	.close = ring_transport_close,
 #ifdef RING_FAILS
-	.health = ring_transport_health,
-	.reopen = ring_transport_reopen,
+#define RING_HEALTH ring_transport_health
+#define RING_REOPEN ring_transport_reopen
+#else
+#define RING_HEALTH NULL
+#define RING_REOPEN NULL
 #endif
-	.prepare = ring_setup_prepare,
-	.establish = ring_setup_establish,
-	.conn_name = ring_life_name,
-	.attach = ring_life_attach,
-	.has_received = ring_life_has_received,
-	.drain = ring_life_drain,
-	.withdraw = ring_life_withdraw,
-	.end = ring_life_end,
-	.stop = ring_life_stop,
-	.free = ring_life_free,
-	.poll = ring_this_poll,
-	.flush = ring_this_flush,
 #ifdef RING_MOVES
-	.tick = ring_balance_look,
+#define RING_TICK ring_balance_look
+#else
+#define RING_TICK NULL
 #endif
-	.wait_fd = ring_transport_wait_fd,
-	.arm = ring_transport_arm,
-	.disarm = ring_transport_disarm,
-};
+
+#define RING_TRANSPORT_OPS(poll_function)                                                          \
+	{                                                                                          \
+		.path = RING_PATH, .name = RING_NAME, .probe = ring_this_probe,                    \
+		.open = ring_this_open, .close = ring_transport_close, .health = RING_HEALTH,      \
+		.reopen = RING_REOPEN, .prepare = ring_setup_prepare,                              \
+		.establish = ring_setup_establish, .conn_name = ring_life_name,                    \
+		.attach = ring_life_attach, .has_received = ring_life_has_received,                \
+		.drain = ring_life_drain, .withdraw = ring_life_withdraw, .end = ring_life_end,    \
+		.stop = ring_life_stop, .free = ring_life_free, .poll = (poll_function),           \
+		.flush = ring_this_flush, .tick = RING_TICK, .wait_fd = ring_transport_wait_fd,    \
+		.arm = ring_transport_arm, .disarm = ring_transport_disarm,                        \
+	}
+
+const struct eng_transport_ops ring_this_transport = RING_TRANSPORT_OPS(ring_this_poll);
+
+#ifdef RING_RAILS
+/** Polls both devices: one device costs nothing for this. */
+static bool ring_this_rails_poll(struct eng_transport *transport)
+{
+	bool more = ring_rails_poll(ring_transport_of(transport));
+
+	return ring_this_poll(transport) || more;
+}
+
+static const struct eng_transport_ops ring_this_rails_transport =
+	RING_TRANSPORT_OPS(ring_this_rails_poll);
+#endif
 
 #endif

@@ -8,13 +8,16 @@
 #include "ring/ring_ack.h"
 #include "ring/ring_call.h"
 #include "ring/ring_direct.h"
+#include "ring/ring_rail.h"
 #include "util/probe.h"
 #include "util/stats.h"
 
 int ring_transport_open(struct eng_transport *eng, const struct dev_ops *dev_ops,
-			const struct core_chan_ops *chan_ops)
+			const struct core_chan_ops *chan_ops,
+			const struct eng_transport_ops *rails_ops)
 {
 	struct ring_transport *transport = ring_transport_of(eng);
+	int ret;
 
 	transport->dev_ops = dev_ops;
 	transport->chan_ops = chan_ops;
@@ -22,26 +25,45 @@ int ring_transport_open(struct eng_transport *eng, const struct dev_ops *dev_ops
 	util_list_init(&transport->unacked);
 	util_list_init(&transport->movable);
 	util_list_init(&transport->regs);
-	return dev_ops->open(&transport->dev);
+	ret = dev_ops->open(&transport->dev);
+	if (ret || !rails_ops)
+		return ret;
+	ret = ring_rails_open(transport);
+	if (ret)
+		ring_transport_close(eng);
+	else if (transport->rails)
+		eng->ops = rails_ops;
+	return ret;
+}
+
+static void ring_transport_close_first(struct ring_transport *transport)
+{
+	if (!transport->dev)
+		return;
+	ring_direct_regs_end(transport);
+	ring_bounce_fini(&transport->bounce, transport->dev_ops, transport->dev);
+	if (transport->rails)
+		ring_rails_watch(transport, false);
+	transport->dev_ops->close(transport->dev);
+	transport->dev = NULL;
 }
 
 void ring_transport_close(struct eng_transport *eng)
 {
 	struct ring_transport *transport = ring_transport_of(eng);
 
-	if (!transport->dev)
-		return;
-	ring_direct_regs_end(transport);
-	ring_bounce_fini(&transport->bounce, transport->dev_ops, transport->dev);
-	transport->dev_ops->close(transport->dev);
-	transport->dev = NULL;
+	ring_transport_close_first(transport);
+	ring_rails_close(transport);
 }
 
 int ring_transport_health(struct eng_transport *eng)
 {
 	struct ring_transport *transport = ring_transport_of(eng);
 
-	return transport->dev ? transport->dev_ops->health(transport->dev) : -FI_ENODEV;
+	if (!transport->dev)
+		return -FI_ENODEV;
+	return transport->rails ? ring_rails_health(transport)
+				: transport->dev_ops->health(transport->dev);
 }
 
 int ring_transport_reopen(struct eng_transport *eng)
@@ -49,12 +71,16 @@ int ring_transport_reopen(struct eng_transport *eng)
 	struct ring_transport *transport = ring_transport_of(eng);
 	int ret;
 
-	ring_transport_close(eng);
-	ret = transport->dev_ops->open(&transport->dev);
+	if (ring_rails_swap(transport))
+		return 0;
+	ring_transport_close_first(transport);
+	ret = ring_rails_open_first(transport);
 	if (ret) {
 		transport->dev = NULL;
 		return ret;
 	}
+	if (transport->rails)
+		ring_rails_watch(transport, true);
 	ring_direct_regs_renew(transport);
 	return 0;
 }
@@ -63,7 +89,8 @@ int ring_transport_wait_fd(struct eng_transport *eng)
 {
 	struct ring_transport *transport = ring_transport_of(eng);
 
-	return transport->dev_ops->wait_fd(transport->dev);
+	return transport->rails ? transport->rails->wait_fd
+				: transport->dev_ops->wait_fd(transport->dev);
 }
 
 int ring_transport_arm(struct eng_transport *eng)
@@ -71,6 +98,8 @@ int ring_transport_arm(struct eng_transport *eng)
 	struct ring_transport *transport = ring_transport_of(eng);
 
 	if (!util_list_is_empty(&transport->dirty) || ring_ack_request_all(transport))
+		return -FI_EAGAIN;
+	if (transport->rails && ring_rails_arm(transport))
 		return -FI_EAGAIN;
 	return transport->dev_ops->arm(transport->dev);
 }
@@ -80,6 +109,8 @@ void ring_transport_disarm(struct eng_transport *eng)
 	struct ring_transport *transport = ring_transport_of(eng);
 
 	transport->dev_ops->disarm(transport->dev);
+	if (transport->rails && transport->rails->dev)
+		transport->dev_ops->disarm(transport->rails->dev);
 }
 
 size_t ring_transport_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)

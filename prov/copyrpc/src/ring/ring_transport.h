@@ -19,6 +19,8 @@
 #include "ring/ring_conn.h"
 #include "util/list.h"
 
+struct ring_rails;
+
 struct ring_transport {
 	struct eng_transport eng; /* First member */
 	const struct dev_ops *dev_ops;
@@ -35,6 +37,7 @@ struct ring_transport {
 	struct util_list regs;    /* ring_reg.link: registrations of regions (ring_direct.c) */
 	struct util_list movable; /* ring_conn.balance_link (ring_balance.h) */
 	uint64_t balanced_ns;     /* Time of the last look at them */
+	struct ring_rails *rails; /* Second device (ring_rail.h); NULL: there is one */
 };
 
 static_assert(sizeof(struct ring_transport) <= sizeof(union eng_transport_space), "it lies there");
@@ -59,8 +62,10 @@ static inline bool ring_transport_registers(const struct ring_transport *transpo
  * Functions common to all transports: ring_transport.c, ring_life.c, and ring_setup.c (control
  * thread).
  */
+/** `rails_ops` replaces the transport's ops if it has rails; NULL: it has none. */
 int ring_transport_open(struct eng_transport *transport, const struct dev_ops *dev_ops,
-			const struct core_chan_ops *chan_ops);
+			const struct core_chan_ops *chan_ops,
+			const struct eng_transport_ops *rails_ops);
 void ring_transport_close(struct eng_transport *transport);
 /** Implement eng_transport_ops.health and reopen. */
 int ring_transport_health(struct eng_transport *transport);

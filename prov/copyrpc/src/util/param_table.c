@@ -141,6 +141,16 @@ const struct util_param util_param_table[] = {
 	  .unit = "number",
 	  .help = "Queue pairs by which a ConnectX adapter reaches the peers beyond RC_MAX; so "
 		  "many of them can be served at the same time" },
+	{ .name = "RAILS",
+	  .kind = UTIL_PARAM_INT,
+	  .offset = UTIL_PARAM_FIELD(rails),
+	  .def = 1,
+	  .min = 1,
+	  .max = 2,
+	  .unit = "number",
+	  .help = "RDMA devices, or ports, that the connections of an rc endpoint use: with 2 a "
+		  "second one moves half of each long message, and takes over if the first one "
+		  "fails" },
 	{ .name = "RC_MAX",
 	  .kind = UTIL_PARAM_INT,
 	  .offset = UTIL_PARAM_FIELD(rc_max),

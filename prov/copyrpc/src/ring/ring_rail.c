@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Rails of connections, and gets over two links: see ring_rail.h. */
+#include "ring/ring_rail.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/eng_engine.h"
+#include "engine/eng_stats.h"
+#include "util/copy.h"
+#include "util/log.h"
+
+#define RING_RAIL_BUDGET 64u /* Events of one progress call */
+
+/** Get over two links. Its parts live here: core may free the get before the connection closes. */
+struct ring_stripe {
+	struct util_list link; /* ring_rail.stripes */
+	struct core_get *get;
+	struct ring_get part[2]; /* The second one begins over the rail */
+	struct iovec iov[2][DEV_GET_IOV_MAX];
+	bool is_open[2]; /* The part is in progress */
+	int status;      /* The first error of a part, or 0 */
+};
+
+/** Exposure with a rail. Stored in core_exposure.engine. */
+struct ring_exposed {
+	struct util_list link; /* ring_rail.exposed */
+	void *first;           /* core_exposure.engine of the first device */
+	struct dev_mem *second;
+};
+
+static struct ring_rails *ring_rail_rails(const struct ring_conn *conn)
+{
+	return ring_conn_transport(conn)->rails;
+}
+
+/* ---- life ---- */
+
+bool ring_rail_prepare(struct ring_conn *conn, struct ring_transport *transport,
+		       struct dev_desc *desc)
+{
+	struct ring_rails *rails = transport->rails;
+	struct ring_rail *rail = calloc(1, sizeof(*rail));
+	struct dev_desc own = { 0 };
+	int ret = -FI_ENODEV;
+
+	if (!rail)
+		return false;
+	pthread_mutex_lock(&rails->lock);
+	if (rails->dev && !rails->is_out)
+		ret = transport->dev_ops->link_create(rails->dev, RING_RAIL_RING, &rail->link);
+	if (!ret && (rail->link->ops->describe(rail->link, &own) || own.len != desc->len ||
+		     2 * own.len > sizeof(desc->bytes))) {
+		rail->link->ops->close(rail->link);
+		ret = -FI_EIO;
+	}
+	rails->user_cnt += !ret;
+	pthread_mutex_unlock(&rails->lock);
+	if (ret) {
+		free(rail);
+		return false;
+	}
+	/* Both halves of the description are equally long. */
+	memcpy(desc->bytes + desc->len, own.bytes, own.len);
+	desc->len += own.len;
+	util_list_init(&rail->exposed);
+	util_list_init(&rail->stripes);
+	conn->rail = rail;
+	return true;
+}
+
+static void ring_rail_release_exposed(struct ring_conn *conn)
+{
+	struct ring_transport *transport = ring_conn_transport(conn);
+	struct util_list *it;
+
+	while ((it = util_list_pop(&conn->rail->exposed))) {
+		struct ring_exposed *exposed = UTIL_CONTAINER_OF(it, struct ring_exposed, link);
+
+		transport->dev_ops->mem_dereg(transport->rails->dev, exposed->second);
+		exposed->second = NULL;
+	}
+}
+
+/** Returns the part of a get that is open on the rail, or NULL. */
+static struct ring_get *ring_rail_part_of(struct util_list *link)
+{
+	struct ring_stripe *stripe = UTIL_CONTAINER_OF(link, struct ring_stripe, link);
+
+	return stripe->is_open[1] && stripe->part[1].on_rail ? &stripe->part[1] : NULL;
+}
+
+/** Ends the registrations of open parts: the device may be closed before they end. */
+static void ring_rail_release_parts(struct ring_conn *conn)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &conn->rail->stripes) {
+		struct ring_get *part = ring_rail_part_of(it);
+
+		if (part)
+			ring_bulk_release(conn, part);
+	}
+}
+
+void ring_rail_drop(struct ring_conn *conn)
+{
+	struct ring_rails *rails = ring_rail_rails(conn);
+	struct ring_rail *rail = conn->rail;
+
+	if (!rail || !rail->link)
+		return;
+	if (rail->attached)
+		rail->link->ops->detach(rail->link);
+	rail->attached = false;
+	rail->is_ready = false;
+	ring_rail_release_exposed(conn);
+	ring_rail_release_parts(conn);
+	pthread_mutex_lock(&rails->lock);
+	rail->link->ops->close(rail->link);
+	rails->user_cnt--;
+	pthread_mutex_unlock(&rails->lock);
+	rail->link = NULL;
+}
+
+void ring_rail_free(struct ring_conn *conn)
+{
+	ring_rail_drop(conn);
+	free(conn->rail);
+	conn->rail = NULL;
+}
+
+static int ring_rail_connect(struct ring_conn *conn, const struct dev_desc *second)
+{
+	struct dev_link *link = conn->rail->link;
+	int ret;
+
+	link->caps |= DEV_CAP_BRIEF;
+	ret = link->ops->connect(link, second);
+	if (ret)
+		return ret;
+	link->user = conn;
+	return link->caps & DEV_CAP_GET ? 0 : -FI_EOPNOTSUPP;
+}
+
+int ring_rail_establish(struct ring_conn *conn, bool has_rail, struct dev_desc *first,
+			const struct dev_desc *both)
+{
+	struct dev_desc second = { .len = both->len / 2 };
+
+	*first = *both;
+	if (has_rail) {
+		if (both->len % 2)
+			return -FI_EIO;
+		first->len = second.len;
+		memcpy(second.bytes, both->bytes + second.len, second.len);
+	}
+	if (!conn->rail)
+		return 0;
+	if (has_rail && !ring_rail_connect(conn, &second))
+		return 0;
+	ring_rail_free(conn);
+	return 0;
+}
+
+/** Finds out whether the rail reaches the peer, before a message depends on it. */
+static void ring_rail_test(struct ring_rail *rail)
+{
+	uint64_t value;
+	int ret = rail->link->ops->read_consumer(rail->link, &value);
+
+	rail->is_tested = ret >= 0;
+	rail->is_ready = ret > 0;
+}
+
+void ring_rail_attach(struct ring_conn *conn)
+{
+	struct ring_rail *rail = conn->rail;
+
+	if (!rail || !rail->link)
+		return;
+	if (rail->link->ops->attach(rail->link)) {
+		ring_rail_drop(conn);
+		return;
+	}
+	rail->attached = true;
+	ring_rail_test(rail);
+}
+
+/* ---- gets ---- */
+
+bool ring_rail_takes(struct ring_conn *conn, const struct core_get *get)
+{
+	struct ring_rail *rail = conn->rail;
+
+	if (!rail->link || get->len < RING_RAIL_MIN || !(get->remote_key >> 32))
+		return false;
+	if (!rail->is_tested)
+		ring_rail_test(rail);
+	return rail->is_ready;
+}
+
+/** Begins part `i`: [skip, skip + len) of the get. */
+static struct ring_get *ring_rail_begin(struct ring_conn *conn, struct ring_stripe *stripe,
+					unsigned i, size_t skip, size_t len)
+{
+	const struct core_get *get = stripe->get;
+	struct ring_get *part = &stripe->part[i];
+	struct iovec *iov = stripe->iov[i];
+
+	part->dev = (struct dev_get){
+		.remote_addr = get->remote_addr + skip,
+		.iov = iov,
+		.iov_cnt = util_iov_slice(iov, DEV_GET_IOV_MAX, get->iov, get->iov_cnt, skip, len),
+		.len = len,
+		.user = conn,
+	};
+	part->slot = NULL;
+	part->direct = false;
+	part->registered = false;
+	part->waits = false;
+	part->on_rail = i == 1;
+	part->stripe = stripe;
+	util_list_init(&part->link);
+	util_list_push_back(&conn->gets, &part->link);
+	stripe->is_open[i] = true;
+	return part;
+}
+
+/** Posts a part. Like dev_link_ops.get, or an error of the registration. */
+static int ring_rail_post(struct ring_conn *conn, struct ring_get *part)
+{
+	struct dev_link *link = part->on_rail ? conn->rail->link : conn->link;
+	uint64_t key = part->stripe->get->remote_key;
+	int ret = 0;
+
+	part->dev.remote_key = part->on_rail ? key >> 32 : (uint32_t)key;
+	if (!part->registered)
+		ret = ring_bulk_reg(conn, part, DEV_MEM_LOCAL);
+	if (ret)
+		return ret;
+	part->registered = true;
+	return link->ops->get(link, &part->dev);
+}
+
+/** Lets a part that has not ended go over the first link. */
+static void ring_rail_turn(struct ring_conn *conn, struct ring_get *part)
+{
+	ring_bulk_release(conn, part);
+	part->on_rail = false;
+}
+
+/**
+ * Posts a part, over the first link if the rail cannot take it, or lets it wait. Returns true if it
+ * has ended.
+ */
+static bool ring_rail_run(struct ring_conn *conn, struct ring_get *part)
+{
+	int ret = ring_rail_post(conn, part);
+
+	if (ret < 0 && ret != -FI_EAGAIN && part->on_rail) {
+		ring_rail_turn(conn, part);
+		ret = ring_rail_post(conn, part);
+	}
+	if (ret == -FI_EAGAIN) {
+		part->waits = true;
+		util_list_push_back(&ring_rail_rails(conn)->waiting, &part->dev.dev_link);
+		return false;
+	}
+	if (ret < 0)
+		part->dev.status = ret;
+	return ret != 0;
+}
+
+static void ring_rail_stripe_free(struct ring_stripe *stripe)
+{
+	util_list_remove(&stripe->link);
+	free(stripe);
+}
+
+int ring_rail_get(struct ring_conn *conn, struct core_get *get)
+{
+	size_t half = util_align_up(get->len / 2, (size_t)RING_RAIL_ALIGN);
+	struct ring_stripe *stripe = malloc(sizeof(*stripe));
+	struct ring_get *first, *second;
+	int ret;
+
+	if (!stripe)
+		return -FI_ENOMEM;
+	*stripe = (struct ring_stripe){ .get = get };
+	util_list_init(&stripe->link);
+	util_list_push_back(&conn->rail->stripes, &stripe->link);
+	first = ring_rail_begin(conn, stripe, 0, 0, half);
+	ret = ring_rail_post(conn, first);
+	if (ret < 0) {
+		util_list_remove(&first->link);
+		ring_bulk_release(conn, first);
+		ring_rail_stripe_free(stripe);
+		return ret;
+	}
+	second = ring_rail_begin(conn, stripe, 1, half, get->len - half);
+	if (ret)
+		ring_bulk_part_done(conn, first);
+	if (!ring_rail_run(conn, second) || !ring_bulk_part_done(conn, second))
+		return 0;
+	eng_stats_get(&conn->eng.chan, get);
+	return 1;
+}
+
+struct core_get *ring_rail_join(struct ring_get *part)
+{
+	struct ring_stripe *stripe = part->stripe;
+	struct core_get *get = stripe->get;
+
+	if (!stripe->status)
+		stripe->status = part->dev.status;
+	stripe->is_open[part - stripe->part] = false;
+	if (stripe->is_open[0] || stripe->is_open[1])
+		return NULL;
+	get->status = stripe->status;
+	ring_rail_stripe_free(stripe);
+	return get;
+}
+
+/* Touches no get: core has ended those in progress, and may have freed them. */
+void ring_rail_abandon(struct ring_conn *conn)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &conn->rail->stripes) {
+		struct ring_stripe *stripe = UTIL_CONTAINER_OF(it, struct ring_stripe, link);
+
+		for (unsigned i = 0; i < 2; i++) {
+			if (!stripe->is_open[i])
+				continue;
+			if (stripe->part[i].waits)
+				util_list_remove(&stripe->part[i].dev.dev_link);
+			ring_bulk_release(conn, &stripe->part[i]);
+		}
+		ring_rail_stripe_free(stripe);
+	}
+	util_list_init(&conn->gets);
+}
+
+/** Ends the rail of a connection that goes on, and does its parts over the first link. */
+static void ring_rail_fail(struct ring_conn *conn, int err)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_WARN(EP_CTRL,
+		  "the second rail to a peer ended (%s): its long messages go over the first "
+		  "device alone until it connects again\n",
+		  fi_strerror(-err));
+	ring_rail_drop(conn);
+	eng_stats_conn_moved(&conn->eng);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &conn->rail->stripes) {
+		struct ring_get *part = ring_rail_part_of(it);
+
+		if (!part)
+			continue;
+		if (part->waits)
+			util_list_remove(&part->dev.dev_link);
+		ring_rail_turn(conn, part);
+		/* In its turn: an up-call here could end other gets of the list. */
+		part->waits = true;
+		util_list_push_back(&ring_rail_rails(conn)->waiting, &part->dev.dev_link);
+	}
+}
+
+static void ring_rail_event(struct ring_conn *conn, const struct dev_event *ev)
+{
+	switch (ev->kind) {
+	case DEV_EV_GET: ring_bulk_get_done(conn, ev->get); break;
+	case DEV_EV_READ:
+		conn->rail->is_ready = true;
+		eng_stats_conn_moved(&conn->eng);
+		break;
+	case DEV_EV_DOWN: ring_rail_fail(conn, ev->status); break;
+	default: ring_rail_fail(conn, -FI_EIO); break; /* the peer writes there */
+	}
+}
+
+/** Tries once each of the parts that wait. */
+static void ring_rails_retry(struct ring_rails *rails)
+{
+	struct util_list due, *it;
+
+	util_list_init(&due);
+	util_list_move(&rails->waiting, &due);
+	while ((it = util_list_pop(&due))) {
+		struct dev_get *dget = UTIL_CONTAINER_OF(it, struct dev_get, dev_link);
+		struct ring_get *part = (struct ring_get *)dget;
+		struct ring_conn *conn = dget->user;
+
+		part->waits = false;
+		if (!conn->eng.err && ring_rail_run(conn, part))
+			ring_bulk_get_done(conn, dget);
+	}
+}
+
+bool ring_rails_poll(struct ring_transport *transport)
+{
+	struct ring_rails *rails = transport->rails;
+	unsigned budget = RING_RAIL_BUDGET;
+	struct dev_event ev;
+
+	if (!rails)
+		return false;
+	while (budget && rails->dev && transport->dev_ops->poll(rails->dev, &ev)) {
+		ring_rail_event(ev.link->user, &ev);
+		budget--;
+	}
+	if (!util_list_is_empty(&rails->waiting))
+		ring_rails_retry(rails);
+	return !budget;
+}
+
+/* ---- exposures ---- */
+
+int ring_rail_expose(struct ring_conn *conn, const void *addr, size_t len,
+		     struct core_exposure *exposure)
+{
+	struct ring_transport *transport = ring_conn_transport(conn);
+	struct ring_exposed *exposed = malloc(sizeof(*exposed));
+	int ret;
+
+	if (!exposed)
+		return -FI_ENOMEM;
+	*exposed = (struct ring_exposed){ .first = exposure->engine };
+	util_list_init(&exposed->link);
+	exposure->engine = exposed;
+	if (!conn->rail->link || len < RING_RAIL_MIN)
+		return 0;
+	ret = transport->dev_ops->mem_reg(transport->rails->dev, addr, len, DEV_MEM_REMOTE_READ,
+					  &exposed->second);
+	if (ret)
+		return 0; /* by the first device alone */
+	exposure->key |= exposed->second->remote_key << 32;
+	util_list_push_back(&conn->rail->exposed, &exposed->link);
+	return 0;
+}
+
+void ring_rail_unexpose(struct ring_conn *conn, struct core_exposure *exposure)
+{
+	struct ring_transport *transport = ring_conn_transport(conn);
+	struct ring_exposed *exposed = exposure->engine;
+
+	if (!exposed)
+		return;
+	util_list_remove(&exposed->link);
+	if (exposed->second)
+		transport->dev_ops->mem_dereg(transport->rails->dev, exposed->second);
+	exposure->engine = exposed->first;
+	free(exposed);
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Gets over two links: each byte arrives, whichever link fails. (ring_rail.c) */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ring/ring_rail.h"
+#include "support/ring_pair.h"
+
+#define LEN (256u << 10)
+
+static struct ring_pair pair;
+static struct ring_end *a, *b;
+static struct core_get *done;
+static unsigned done_cnt;
+static bool down;
+
+/* Second devices. */
+static struct fake_dev second[2];
+static struct ring_rails rails[2];
+
+static void on_done(struct core_chan *chan, struct core_get *get)
+{
+	cr_assert_not(down, "gets end before the channel");
+	done = get;
+	done_cnt++;
+}
+
+static void on_down(struct core_chan *chan, int err)
+{
+	down = true;
+}
+
+static const struct core_upcalls upcalls = { .on_get_done = on_done, .on_down = on_down };
+
+static void make_fake(struct fake_dev *dev)
+{
+	dev->eager = true;
+	dev->registers = true;
+	dev->get_later = true;
+}
+
+static void start_end(int i, struct dev_link *link)
+{
+	struct ring_end *end = &pair.end[i];
+	struct ring_transport *transport = ring_end_transport(end);
+
+	transport->dev_ops = &fake_nic_ops;
+	make_fake(&end->dev);
+	end->conn.attached = true;
+	end->conn.eng.attached = true;
+	end->conn.eng.up_reported = true;
+	end->engine.event_fd = -1;
+	rails[i] = (struct ring_rails){ .dev = fake_dev_of(&second[i]), .user_cnt = 1 };
+	pthread_mutex_init(&rails[i].lock, NULL);
+	util_list_init(&rails[i].waiting);
+	transport->rails = &rails[i];
+	end->conn.rail = calloc(1, sizeof(*end->conn.rail));
+	cr_assert(end->conn.rail);
+	*end->conn.rail = (struct ring_rail){
+		.link = link, .attached = true, .is_tested = true, .is_ready = true
+	};
+	util_list_init(&end->conn.rail->exposed);
+	util_list_init(&end->conn.rail->stripes);
+	link->user = &end->conn;
+}
+
+static void start(void)
+{
+	const struct ring_pair_cfg cfg = { .rx_len = { 4096, 4096 }, .seed = 1 };
+	struct dev_link *link[2];
+
+	ring_pair_init(&pair, &cfg, &upcalls);
+	for (int i = 0; i < 2; i++) {
+		fake_dev_init(&second[i], false, 7);
+		make_fake(&second[i]);
+	}
+	fake_link_pair(&second[0], RING_RAIL_RING, &second[1], RING_RAIL_RING, link);
+	for (int i = 0; i < 2; i++)
+		start_end(i, link[i]);
+	a = &pair.end[0];
+	b = &pair.end[1];
+}
+
+static void finish(void)
+{
+	for (int i = 0; i < 2; i++) {
+		ring_rail_free(&pair.end[i].conn);
+		cr_expect_eq(rails[i].user_cnt, 0);
+		cr_expect_eq(second[i].mem_cnt, 0);
+		cr_expect_eq(pair.end[i].dev.mem_cnt, 0);
+		cr_expect(util_list_is_empty(&rails[i].waiting));
+	}
+	ring_pair_fini(&pair);
+}
+
+static uint8_t source[LEN], sink[LEN];
+static struct core_exposure exposure;
+static struct iovec iov[3] = { { sink, 1000 },
+			       { sink + 1000, LEN / 2 },
+			       { sink + 1000 + LEN / 2, LEN - 1000 - LEN / 2 } };
+
+static void expose(size_t len)
+{
+	for (size_t i = 0; i < LEN; i++)
+		source[i] = (uint8_t)(i * 7 + (i >> 8));
+	memset(sink, 0, LEN);
+	exposure.chan = &b->conn.eng.chan;
+	cr_assert_eq(ring_bulk_expose(&b->conn.eng.chan, source, len, &exposure), 0);
+}
+
+static struct core_get request(size_t len)
+{
+	return (struct core_get){ .remote_addr = (uintptr_t)source,
+				  .remote_key = exposure.key,
+				  .iov = iov,
+				  .iov_cnt = 3,
+				  .len = len };
+}
+
+static struct fake_link *first_of(struct ring_end *end)
+{
+	return fake_link_of(end->conn.link);
+}
+
+static struct fake_link *rail_of(struct ring_end *end)
+{
+	return fake_link_of(end->conn.rail->link);
+}
+
+static void poll_rails(struct ring_end *end)
+{
+	while (ring_rails_poll(ring_end_transport(end)))
+		;
+}
+
+static void check_ended(const struct core_get *get)
+{
+	cr_assert_eq(done, get);
+	cr_expect_eq(done_cnt, 1);
+	cr_expect_eq(get->status, 0);
+	cr_expect_arr_eq(source, sink, get->len);
+	cr_expect_eq(a->dev.mem_cnt + second[0].mem_cnt, 0);
+	cr_expect(util_list_is_empty(&a->conn.gets));
+	cr_expect_not(down);
+	cr_expect_eq(a->conn.eng.err, 0);
+}
+
+Test(ring_rail, each_link_moves_half_and_the_get_ends_with_the_last_one)
+{
+	for (int rail_first = 0; rail_first < 2; rail_first++) {
+		struct core_get get;
+
+		done = NULL;
+		done_cnt = 0;
+		start();
+		expose(LEN);
+		cr_expect_neq(exposure.key >> 32, 0);
+		get = request(LEN);
+		cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
+		cr_assert(first_of(a)->get && rail_of(a)->get);
+		cr_expect_eq(first_of(a)->get->len, LEN / 2);
+		cr_expect_eq(rail_of(a)->get->len, LEN / 2);
+		if (rail_first)
+			poll_rails(a);
+		else
+			ring_end_progress(a);
+		cr_expect_null(done);
+		if (rail_first)
+			ring_end_progress(a);
+		else
+			poll_rails(a);
+		check_ended(&get);
+		ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+		finish();
+	}
+}
+
+Test(ring_rail, an_odd_length_is_moved_whole)
+{
+	struct core_get get;
+
+	start();
+	expose(LEN);
+	get = request(RING_RAIL_MIN + 4097);
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
+	cr_expect_eq(first_of(a)->get->len % RING_RAIL_ALIGN, 0);
+	cr_expect_eq(first_of(a)->get->len + rail_of(a)->get->len, get.len);
+	ring_end_progress(a);
+	poll_rails(a);
+	check_ended(&get);
+	cr_expect_eq(sink[get.len], 0);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	finish();
+}
+
+static void expect_whole(size_t len, uint64_t key)
+{
+	struct core_get get = request(len);
+
+	get.remote_key = key;
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
+	cr_expect_eq(first_of(a)->get->len, len);
+	cr_expect_null(rail_of(a)->get);
+	ring_end_progress(a);
+	cr_expect_eq(done, &get);
+	cr_expect_eq(get.status, 0);
+}
+
+Test(ring_rail, what_is_short_or_not_exposed_there_goes_over_the_first_link)
+{
+	start();
+	expose(RING_RAIL_MIN - 1);
+	cr_expect_eq(exposure.key >> 32, 0, "not registered twice");
+	expect_whole(RING_RAIL_MIN - 1, exposure.key);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	expose(LEN);
+	expect_whole(RING_RAIL_MIN - 1, exposure.key);
+	expect_whole(LEN, (uint32_t)exposure.key);
+	a->conn.rail->is_ready = false;
+	expect_whole(LEN, exposure.key);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	second[1].fail_reg = -FI_ENOMEM;
+	expose(LEN);
+	cr_expect_eq(exposure.key >> 32, 0);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	finish();
+}
+
+/* A rail that fails: nothing is lost, and nothing of it writes into the buffers any more. */
+Test(ring_rail, what_a_failed_rail_did_not_move_goes_over_the_first_link)
+{
+	struct core_get get;
+
+	start();
+	expose(LEN);
+	get = request(LEN);
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
+	rail_of(a)->shown = false;
+	rail_of(a)->down = -FI_ETIMEDOUT;
+	poll_rails(a);
+	cr_expect_null(a->conn.rail->link, "detached and closed");
+	cr_expect_eq(rails[0].user_cnt, 0);
+	cr_expect_eq(second[0].mem_cnt, 0);
+	cr_expect_null(done);
+	cr_expect_eq(first_of(a)->get->len, LEN / 2, "has one place: the other half waits");
+	ring_end_progress(a);
+	cr_expect_null(done);
+	poll_rails(a);
+	cr_assert(first_of(a)->get);
+	ring_end_progress(a);
+	check_ended(&get);
+
+	get = request(LEN);
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
+	cr_expect_eq(first_of(a)->get->len, LEN, "the next one is whole");
+	ring_end_progress(a);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	finish();
+}
+
+Test(ring_rail, a_part_that_cannot_be_registered_goes_over_the_first_link)
+{
+	struct core_get get;
+
+	start();
+	expose(LEN);
+	get = request(LEN);
+	second[0].fail_reg = -FI_ENOMEM;
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
+	cr_expect_null(rail_of(a)->get);
+	ring_end_progress(a);
+	cr_expect_null(done);
+	poll_rails(a);
+	ring_end_progress(a);
+	check_ended(&get);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	finish();
+}
+
+Test(ring_rail, a_get_that_the_first_link_refuses_begins_nowhere)
+{
+	struct core_get one, two;
+
+	start();
+	expose(LEN);
+	one = request(LEN);
+	two = request(LEN);
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &one), 0);
+	cr_expect_eq(ring_bulk_get(&a->conn.eng.chan, &two), -FI_EAGAIN);
+	poll_rails(a);
+	ring_end_progress(a);
+	check_ended(&one);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	finish();
+}
+
+Test(ring_rail, the_end_of_the_connection_ends_both_parts_once)
+{
+	struct core_get get;
+
+	start();
+	expose(LEN);
+	get = request(LEN);
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
+	rail_of(a)->shown = false;
+	rail_of(a)->down = -FI_ETIMEDOUT;
+	poll_rails(a); /* one half waits, too */
+	ring_conn_fail_cold(&a->conn, -FI_EIO, "test");
+	eng_events_cold(&a->engine);
+	cr_assert_eq(done, &get);
+	cr_expect_eq(done_cnt, 1);
+	cr_expect_eq(get.status, -FI_EIO);
+	cr_expect(down);
+	cr_expect_eq(sink[0], 0);
+	cr_expect_eq(sink[LEN - 1], 0);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	a->link->ops->attach(a->link);
+	finish();
+}
+
+Test(ring_rail, a_connection_that_closes_leaves_nothing_of_its_gets)
+{
+	struct core_get get, other;
+
+	start();
+	expose(LEN);
+	get = request(LEN);
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
+	rail_of(a)->shown = false;
+	rail_of(a)->down = -FI_ETIMEDOUT;
+	poll_rails(a);
+	cr_expect_not(util_list_is_empty(&rails[0].waiting));
+	other = request(RING_RAIL_MIN - 1);
+	cr_expect_eq(ring_bulk_get(&a->conn.eng.chan, &other), -FI_EAGAIN);
+	memset(&get, 0xDB, sizeof(get)); /* core has ended it and freed it */
+	ring_life_stop(&a->conn.eng);
+	cr_expect(util_list_is_empty(&a->conn.gets));
+	cr_expect_null(done);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	a->link->ops->attach(a->link);
+	finish();
+}
+
+Test(ring_rail, an_exposure_outlives_the_rail_and_then_has_one_device)
+{
+	start();
+	expose(LEN);
+	cr_expect_eq(second[1].mem_cnt, 1);
+	rail_of(b)->down = -FI_EIO;
+	poll_rails(b);
+	cr_expect_eq(second[1].mem_cnt, 0, "the device may be closed");
+	cr_expect_eq(b->dev.mem_cnt, 1);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	cr_expect_eq(b->dev.mem_cnt, 0);
+	expose(LEN);
+	cr_expect_eq(exposure.key >> 32, 0);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	finish();
+}
+
+Test(ring_rail, a_rail_is_used_once_a_read_over_it_has_come_back)
+{
+	struct core_get get;
+
+	start();
+	*a->conn.rail = (struct ring_rail){ .link = a->conn.rail->link };
+	util_list_init(&a->conn.rail->exposed);
+	util_list_init(&a->conn.rail->stripes);
+	a->conn.rail->link->ops->detach(a->conn.rail->link);
+	ring_rail_attach(&a->conn);
+	cr_expect(a->conn.rail->is_tested);
+	cr_expect_not(a->conn.rail->is_ready);
+	expose(LEN);
+	get = request(LEN);
+	cr_expect_not(ring_rail_takes(&a->conn, &get));
+	poll_rails(a);
+	cr_expect(a->conn.rail->is_ready);
+	cr_expect(ring_rail_takes(&a->conn, &get));
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	finish();
+}
+
+Test(ring_rail, a_peer_that_writes_over_the_rail_loses_it)
+{
+	start();
+	rail_of(b)->base.ops->write_imm(&rail_of(b)->base, 0, 32, 1);
+	poll_rails(a);
+	cr_expect_null(a->conn.rail->link);
+	cr_expect_eq(a->conn.eng.err, 0);
+	finish();
+}
+
+Test(ring_rail, descriptions_of_link_and_rail_are_separated)
+{
+	struct dev_desc both = { .len = 64 }, first;
+
+	start();
+	for (uint32_t i = 0; i < both.len; i++)
+		both.bytes[i] = (uint8_t)i;
+	ring_rail_free(&a->conn);
+	cr_assert_eq(ring_rail_establish(&a->conn, false, &first, &both), 0);
+	cr_expect_eq(first.len, 64, "a peer without a second device");
+	cr_assert_eq(ring_rail_establish(&a->conn, true, &first, &both), 0);
+	cr_expect_eq(first.len, 32, "an end without one");
+	cr_expect_arr_eq(first.bytes, both.bytes, 32);
+	both.len = 63;
+	cr_expect_eq(ring_rail_establish(&a->conn, true, &first, &both), -FI_EIO);
+	both.len = 64;
+	cr_assert_eq(ring_rail_establish(&b->conn, false, &first, &both), 0);
+	cr_expect_null(b->conn.rail, "no use for its own");
+	cr_expect_eq(rails[1].user_cnt, 0);
+	finish();
+}
