@@ -9,7 +9,8 @@
  *
  * The sender sends at least that many messages for at least that long, of 16 bytes to 100 KB, and
  * now and then reads a region of the receiver, which goes on until FILE.stop exists. Every
- * operation ends once, well or with an error, within PATIENCE. The receiver checks the contents of
+ * operation ends once, well or with an error, within PATIENCE. FLOOD_LONG=BYTES makes every 16th
+ * message that long. The receiver checks the contents of
  * each message, that none arrives twice, and that the receives, in the order in which they were
  * posted, have growing numbers. Each writes what became of every message to its file, and "compare"
  * checks that all messages that completed at the sender have arrived.
@@ -26,7 +27,6 @@
 #define TAG_END     2
 #define KEY         7
 #define REGION_LEN  4096u
-#define LEN_MAX     100000u
 #define SENDS       64u
 #define RECEIVES    256u
 #define PATIENCE    120.0 /* seconds */
@@ -53,6 +53,9 @@ static uint64_t outcome_room;
 static uint8_t region[REGION_LEN];
 static struct fid_mr *region_mr;
 
+static uint32_t len_max = 100000;
+static unsigned long_every = 512;
+
 static uint8_t byte_of(uint64_t number, uint64_t at)
 {
 	return (uint8_t)(number * 31 + at * 7 + (at >> 8));
@@ -60,8 +63,8 @@ static uint8_t byte_of(uint64_t number, uint64_t at)
 
 static uint32_t len_of(uint64_t number)
 {
-	if (number % 512 == 511)
-		return LEN_MAX;
+	if (number % long_every == long_every - 1)
+		return len_max;
 	return number % 32 == 31 ? 3000 : (uint32_t)(sizeof(struct head) + number % 48);
 }
 
@@ -115,7 +118,7 @@ static struct slot *make_slots(unsigned cnt)
 
 	FAB_TRUE(slots);
 	for (unsigned i = 0; i < cnt; i++) {
-		slots[i].bytes = malloc(LEN_MAX);
+		slots[i].bytes = malloc(len_max);
 		FAB_TRUE(slots[i].bytes);
 	}
 	return slots;
@@ -136,7 +139,7 @@ static void post_receive(struct slot *slot)
 	slot->number = posted++;
 	numbers[slot->number] = UINT64_MAX;
 	FAB_CHECK(
-		fi_trecv(fab.ep, slot->bytes, LEN_MAX, NULL, FI_ADDR_UNSPEC, TAG_MESSAGE, 0, slot));
+		fi_trecv(fab.ep, slot->bytes, len_max, NULL, FI_ADDR_UNSPEC, TAG_MESSAGE, 0, slot));
 }
 
 static void check_message(const struct slot *slot, size_t len)
@@ -415,6 +418,10 @@ static int compare(const char *sent_path, const char *received_path)
 
 int main(int argc, char **argv)
 {
+	if (getenv("FLOOD_LONG")) {
+		len_max = (uint32_t)atoi(getenv("FLOOD_LONG"));
+		long_every = 16;
+	}
 	if (argc == 4 && !strcmp(argv[1], "receive"))
 		receive(argv[2], argv[3]);
 	else if (argc == 7 && !strcmp(argv[1], "send"))
