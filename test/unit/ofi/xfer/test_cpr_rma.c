@@ -40,6 +40,13 @@ static void teardown(void)
 	free(local);
 }
 
+/** Opens another pair in place of the suite's. */
+static void reopen_with(const struct ofi_options *opts)
+{
+	teardown();
+	open_with(opts);
+}
+
 TestSuite(cpr_rma, .init = setup, .fini = teardown, .timeout = 200);
 
 Test(cpr_rma, each_call_moves_its_bytes)
@@ -229,9 +236,8 @@ Test(cpr_rma, a_bound_region_and_its_endpoint_are_closed_in_any_order)
 	mr = NULL;
 }
 
-Test(cpr_rma, accesses_are_counted_at_both_ends, .init = NULL)
+Test(cpr_rma, accesses_are_counted_at_both_ends)
 {
-	struct ofi_options opts = { 0 };
 	struct fid_cntr *cntr[4];
 	static const uint64_t flags[] = { FI_WRITE, FI_READ, FI_REMOTE_WRITE, FI_REMOTE_READ };
 	struct fid_ep *ep[2];
@@ -239,7 +245,6 @@ Test(cpr_rma, accesses_are_counted_at_both_ends, .init = NULL)
 	char name[64];
 	size_t len = sizeof(name);
 
-	open_with(&opts);
 	for (unsigned i = 0; i < 2; i++) {
 		cr_assert_eq(fi_endpoint(p.domain, p.info, &ep[i], NULL), 0);
 		cr_assert_eq(fi_ep_bind(ep[i], &p.av->fid, 0), 0);
@@ -271,27 +276,26 @@ Test(cpr_rma, accesses_are_counted_at_both_ends, .init = NULL)
 		cr_assert_eq(fi_close(&cntr[i]->fid), 0);
 }
 
-Test(cpr_rma, capabilities_limit_the_accesses, .init = NULL)
+Test(cpr_rma, capabilities_limit_the_accesses)
 {
 	struct ofi_options opts = { .caps = FI_MSG | FI_RMA | FI_READ };
 
-	open_with(&opts);
+	reopen_with(&opts);
 	cr_expect_eq(fi_write(p.ep[0], local, 1, NULL, p.addr[1], 0, 0xC0FFEE, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_inject_write(p.ep[0], local, 1, p.addr[1], 0, 0xC0FFEE), -FI_ENOSYS);
 	cr_assert_eq(OFI_RETRY(&p, fi_read(p.ep[0], local, 1, NULL, p.addr[1], 0, 0xC0FFEE, &p)),
 		     0);
 	expect_error(FI_RMA | FI_READ, FI_EACCES, &p);
-	teardown();
 	opts.caps = FI_MSG;
-	open_with(&opts);
+	reopen_with(&opts);
 	cr_expect_eq(fi_read(p.ep[0], local, 1, NULL, p.addr[1], 0, 0xC0FFEE, NULL), -FI_ENOSYS);
 }
 
-Test(cpr_rma, with_basic_registration_memory_has_virtual_addresses, .init = NULL)
+Test(cpr_rma, with_basic_registration_memory_has_virtual_addresses)
 {
 	struct ofi_options opts = { .mr_mode = FI_MR_BASIC };
 
-	open_with(&opts);
+	reopen_with(&opts);
 	cr_expect_neq(fi_mr_key(mr), 0xC0FFEE, "the provider chooses it");
 	cr_assert_eq(OFI_RETRY(&p, fi_write(p.ep[0], local, 100, NULL, p.addr[1],
 					    (uintptr_t)target + 10, fi_mr_key(mr), &p)),
@@ -304,14 +308,14 @@ Test(cpr_rma, with_basic_registration_memory_has_virtual_addresses, .init = NULL
 	expect_error(FI_RMA | FI_WRITE, FI_EINVAL, &p);
 }
 
-Test(cpr_rma, only_selected_completions_are_written, .init = NULL)
+Test(cpr_rma, only_selected_completions_are_written)
 {
 	struct ofi_options opts = { .bind_flags = FI_SELECTIVE_COMPLETION };
 	struct iovec iov = { 0 };
 	struct fi_rma_iov remote = { 0, 16, 0xC0FFEE };
 	struct fi_msg_rma msg;
 
-	open_with(&opts);
+	reopen_with(&opts);
 	iov = (struct iovec){ local, 16 };
 	msg = (struct fi_msg_rma){ .msg_iov = &iov,
 				   .iov_count = 1,
