@@ -334,7 +334,7 @@ static void play(void)
 		else if (idle && wrap)
 			sched_yield(); /* The awaited event comes from a thread of the device */
 		CHECK(util_clock_ns() - start_ns <
-		      LIMIT_NS + msgs * (moves ? 20 * UTIL_NS_PER_MS : 0));
+		      LIMIT_NS + msgs * (moves ? 20 : 10) * UTIL_NS_PER_MS);
 	}
 }
 
