@@ -42,10 +42,11 @@ static bool names_device(const char *name, const char *counter, uint32_t *device
 {
 	static const char infix[] = "@mlx5_";
 	size_t len = strlen(counter);
-	const char *at = name + len + strlen(infix);
+	const char *at;
 
 	if (strncmp(name, counter, len) || strncmp(name + len, infix, strlen(infix)))
 		return false;
+	at = name + len + strlen(infix);
 	if (*at < '0' || *at >= '0' + MDL_DEV_MAX || at[1])
 		return false;
 	*device = (uint32_t)(*at - '0');

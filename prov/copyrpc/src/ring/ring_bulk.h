@@ -32,7 +32,7 @@ struct ring_get {
 	bool reads;      /* bytes of a slot go to the buffers at the end */
 	bool on_rail;    /* part: goes over the rail */
 	bool waits;      /* part: in ring_rails.waiting */
-	/* Get over two links of which this is a part (ring_rail.h), and `user` the connection */
+	/* Get that this is a part of (ring_rail.h); dev.user is the connection then. NULL: whole */
 	struct ring_stripe *stripe;
 };
 
