@@ -6,7 +6,8 @@
  * one instruction at a time, and reports the number of instructions in each mapped file. Exact and
  * slow: a few hundred thousand a second. A handler of SIGSEGV is neither stepped nor counted,
  * because the device model executes doorbells there. Other threads run at full speed and are not
- * counted.
+ * counted. A call of the kernel's vDSO counts each of its instructions once: it reads the clock
+ * again where the kernel has changed the clock meanwhile, which happens to a stepped program only.
  *
  * usage: insn_count [-a | -l] FILE PROGRAM [ARGUMENT...]
  *
@@ -39,6 +40,7 @@
 #define ROUND_PARTS 4u
 
 #define MAPS_MAX 1024
+#define VDSO_MAX (1u << 14) /* bytes of the vDSO's code */
 #define PCS_MAX  (1u << 18) /* distinct addresses: a power of two */
 
 enum pace {
@@ -72,8 +74,9 @@ struct count {
 	int within;          /* and number of handlers running */
 	struct pc *pcs;      /* PCS_MAX entries, or NULL: no addresses recorded */
 	size_t pc_cnt;
-	bool lines;    /* cache lines are counted */
-	uint32_t part; /* parts of rounds that have ended */
+	bool vdso_met[VDSO_MAX]; /* instructions of the current call of the vDSO, by their offset */
+	bool lines;              /* cache lines are counted */
+	uint32_t part;           /* parts of rounds that have ended */
 };
 
 static void die(const char *what)
@@ -193,12 +196,28 @@ static void count_addr(struct count *c, unsigned long addr)
 	pc->cnt++;
 }
 
+/* Returns whether a call of the vDSO executes the instruction once more. */
+static bool vdso_repeats(struct count *c, const struct map *map, unsigned long addr, bool begins)
+{
+	bool *met = &c->vdso_met[(addr - map->start) % VDSO_MAX];
+	bool repeats;
+
+	if (begins)
+		memset(c->vdso_met, 0, sizeof(c->vdso_met));
+	repeats = *met;
+	*met = true;
+	return repeats;
+}
+
 static void count_step(struct count *c)
 {
 	unsigned long addr = count_pc(c);
+	const struct map *last = c->last;
 	struct map *map = maps_find(c, addr);
 
 	if (!map)
+		return;
+	if (!strcmp(map->name, "[vdso]") && vdso_repeats(c, map, addr, map != last))
 		return;
 	map->cnt++;
 	if (c->pcs)
