@@ -272,6 +272,11 @@ struct dev_link_ops {
 	 * before it died. NULL: a device poll that returns false covers every link.
 	 */
 	bool (*poll)(struct dev_link *link, struct dev_event *ev);
+	/*
+	 * Takes the memory that this link shares with `first` (dev_ops.link_beside), which is
+	 * detached: `first` may be closed before this link. NULL without link_beside.
+	 */
+	void (*adopt)(struct dev_link *link, struct dev_link *first);
 	/* Frees a detached (or never attached) link. */
 	void (*close)(struct dev_link *link);
 };
@@ -301,6 +306,12 @@ struct dev_ops {
 	uint32_t (*own_left)(struct dev *dev);
 	/* Creates the local half of a link with a ring of rx_len bytes (a power of two >= 1024). */
 	int (*link_create)(struct dev *dev, uint64_t rx_len, struct dev_link **link);
+	/*
+	 * Creates the local half of a link over the rings and the consumer word of `first`, a link
+	 * of another device with the same operations. It connects after `first`, to the like of the
+	 * peer, and is closed before, unless it adopts the memory. NULL without open_beside.
+	 */
+	int (*link_beside)(struct dev *dev, struct dev_link *first, struct dev_link **link);
 	/*
 	 * Registers memory of the user for a set of enum dev_mem_access, valid until mem_dereg. An
 	 * empty set: read by a local put. The writes of peers are placed in order.

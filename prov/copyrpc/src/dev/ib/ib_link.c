@@ -8,21 +8,53 @@
 #include "util/bits.h"
 #include "util/log.h"
 
+/* Rights of the ring that the peer writes. */
+static int ib_link_rx_access(const struct ib_dev *dev)
+{
+	return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | dev->relaxed;
+}
+
+static void ib_link_use_memory(struct ib_link *link, struct ib_dev *dev)
+{
+	link->dev = dev;
+	link->psn = ib_qp_psn();
+	link->base.rx_base = link->rx.addr;
+	link->base.rx_len = link->rx.len;
+	link->base.consumer_word = link->word.addr;
+}
+
 int ib_link_make_memory(struct ib_link *link, struct ib_dev *dev, uint64_t rx_len)
 {
-	int write = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | dev->relaxed, ret;
+	int ret;
 
 	if (!util_is_pow2(rx_len) || rx_len < IB_RING_MIN || rx_len > IB_RING_MAX)
 		return -FI_EINVAL;
-	link->dev = dev;
-	link->psn = ib_qp_psn();
-	ret = ib_mem_init(&link->rx, dev, rx_len, write);
+	ret = ib_mem_init(&link->rx, dev, rx_len, ib_link_rx_access(dev));
 	if (!ret)
 		ret = ib_mem_init(&link->word, dev, sizeof(uint64_t), IBV_ACCESS_REMOTE_READ);
-	link->base.rx_base = link->rx.addr;
-	link->base.rx_len = rx_len;
-	link->base.consumer_word = link->word.addr;
+	ib_link_use_memory(link, dev);
 	return ret;
+}
+
+int ib_link_share_memory(struct ib_link *link, struct ib_dev *dev, struct ib_link *first)
+{
+	int ret = ib_mem_share(&link->rx, dev, &first->rx, ib_link_rx_access(dev));
+
+	if (!ret)
+		ret = ib_mem_share(&link->word, dev, &first->word, IBV_ACCESS_REMOTE_READ);
+	link->first = first;
+	ib_link_use_memory(link, dev);
+	return ret;
+}
+
+void ib_link_adopt(struct dev_link *base, struct dev_link *base_first)
+{
+	struct ib_link *link = (struct ib_link *)base, *first = (struct ib_link *)base_first;
+
+	ib_mem_pass(&link->rx, &first->rx);
+	ib_mem_pass(&link->word, &first->word);
+	ib_mem_pass(&link->tx, &first->tx);
+	link->first = NULL;
 }
 
 void ib_link_fini(struct ib_link *link)
@@ -52,9 +84,17 @@ int ib_link_describe(struct dev_link *base, struct dev_desc *desc)
 
 int ib_link_make_tx(struct ib_link *link, const struct ib_desc *peer)
 {
-	int ret = ib_mem_init(&link->tx, link->dev, IB_LINK_PAGE + peer->ring_len,
-			      IBV_ACCESS_LOCAL_WRITE | link->dev->relaxed);
+	int access = IBV_ACCESS_LOCAL_WRITE | link->dev->relaxed, ret;
 
+	if (link->first && link->first->base.tx_len != peer->ring_len) {
+		UTIL_WARN(EP_CTRL, "%s: the peer's second device has another ring\n",
+			  ib_dev_name(link->dev));
+		return -FI_EIO;
+	}
+	if (link->first)
+		ret = ib_mem_share(&link->tx, link->dev, &link->first->tx, access);
+	else
+		ret = ib_mem_init(&link->tx, link->dev, IB_LINK_PAGE + peer->ring_len, access);
 	if (ret)
 		return ret;
 	link->base.tx_base = (uint8_t *)link->tx.addr + IB_LINK_PAGE;

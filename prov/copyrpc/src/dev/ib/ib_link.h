@@ -41,6 +41,7 @@ struct ib_link {
 
 	/* Rarely used. */
 	struct ib_dev *dev;
+	struct ib_link *first; /* link of another device whose memory this one uses, or NULL */
 	uint32_t qpn;
 	uint32_t psn;
 	uint32_t peer_qpn;
@@ -59,6 +60,10 @@ static_assert(offsetof(struct ib_link, base) == 0, "devices embed dev_link first
 
 /** Allocates the local ring and word. Returns 0, -FI_EINVAL for an illegal length, or an error. */
 int ib_link_make_memory(struct ib_link *link, struct ib_dev *dev, uint64_t rx_len);
+/** Registers the local ring and word of `first`, for make_memory. Returns 0 or an error. */
+int ib_link_share_memory(struct ib_link *link, struct ib_dev *dev, struct ib_link *first);
+/** Implements dev_link_ops.adopt. */
+void ib_link_adopt(struct dev_link *link, struct dev_link *first);
 /** Frees all memory. The queue pair is destroyed before. */
 void ib_link_fini(struct ib_link *link);
 /** Moves a new queue pair to INIT. */
@@ -66,7 +71,7 @@ int ib_link_init_qp(struct ib_link *link, struct ibv_qp *qp);
 
 /** Implements dev_link_ops.describe. */
 int ib_link_describe(struct dev_link *base, struct dev_desc *desc);
-/** Makes the send ring, and keeps the peer's addresses. Returns 0 or an error. */
+/** Makes or shares the send ring, and keeps the peer's addresses. Returns 0 or an error. */
 int ib_link_make_tx(struct ib_link *link, const struct ib_desc *peer);
 /**
  * Makes the send ring, puts the link into `waiting`, whose links keep arrivals, and connects the

@@ -75,10 +75,22 @@ int ib_mem_init(struct ib_mem *mem, struct ib_dev *dev, size_t len, int access)
 	return ret;
 }
 
+int ib_mem_share(struct ib_mem *mem, struct ib_dev *dev, const struct ib_mem *of, int access)
+{
+	*mem = (struct ib_mem){ .addr = of->addr, .len = of->len };
+	return ib_mr_reg(dev, mem->addr, mem->len, access, &mem->mr);
+}
+
+void ib_mem_pass(struct ib_mem *mem, struct ib_mem *of)
+{
+	mem->map_len = of->map_len;
+	of->map_len = 0;
+}
+
 void ib_mem_fini(struct ib_mem *mem)
 {
 	ib_mr_dereg(mem->mr);
-	if (mem->addr)
+	if (mem->map_len)
 		munmap(mem->addr, mem->map_len);
 	memset(mem, 0, sizeof(*mem));
 }

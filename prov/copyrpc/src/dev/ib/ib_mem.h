@@ -19,9 +19,9 @@
 #include "dev/ib/ib_dev.h"
 
 struct ib_mem {
-	void *addr; /* page aligned */
-	size_t len; /* requested length */
-	size_t map_len;
+	void *addr;        /* page aligned */
+	size_t len;        /* requested length */
+	size_t map_len;    /* 0: the memory is mapped by another one */
 	struct ibv_mr *mr; /* covers [0, len); NULL until registered */
 };
 
@@ -30,6 +30,15 @@ int ib_mem_map(struct ib_mem *mem, size_t len);
 
 /** Maps and registers `len` bytes for `access` (enum ibv_access_flags). Returns 0 or an error. */
 int ib_mem_init(struct ib_mem *mem, struct ib_dev *dev, size_t len, int access);
+
+/**
+ * Registers the memory of `of`, which unmaps it: after this one is finished, or never, if it passes
+ * it on. Returns 0 or an error.
+ */
+int ib_mem_share(struct ib_mem *mem, struct ib_dev *dev, const struct ib_mem *of, int access);
+
+/** Lets `mem`, which shares the memory of `of`, unmap it. */
+void ib_mem_pass(struct ib_mem *mem, struct ib_mem *of);
 
 /** Deregisters and unmaps. Does nothing on a zeroed struct. */
 void ib_mem_fini(struct ib_mem *mem);

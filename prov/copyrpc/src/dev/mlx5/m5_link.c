@@ -101,9 +101,10 @@ static int m5_link_make_paths(struct m5_link *link)
 	return ret;
 }
 
-int m5_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
+/* Makes a link with a ring of rx_len bytes, or over the rings of `first`. */
+static int m5_link_new(struct m5_dev *dev, uint64_t rx_len, struct dev_link *first,
+		       struct dev_link **out)
 {
-	struct m5_dev *dev = (struct m5_dev *)base;
 	struct m5_link *link = calloc(1, sizeof(*link));
 	int ret;
 
@@ -112,7 +113,8 @@ int m5_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
 	link->dev = dev;
 	util_list_init(&link->ib.cold);
 	m5_dlink_init(&link->dc.pool);
-	ret = ib_link_make_memory(&link->ib, &dev->ib, rx_len);
+	ret = first ? ib_link_share_memory(&link->ib, &dev->ib, (struct ib_link *)first)
+		    : ib_link_make_memory(&link->ib, &dev->ib, rx_len);
 	if (!ret) {
 		pthread_mutex_lock(&dev->lock);
 		ret = m5_link_make_paths(link);
@@ -125,6 +127,16 @@ int m5_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
 	link->ib.base.ops = &m5_link_ops;
 	*out = &link->ib.base;
 	return 0;
+}
+
+int m5_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
+{
+	return m5_link_new((struct m5_dev *)base, rx_len, NULL, out);
+}
+
+int m5_link_beside(struct dev *base, struct dev_link *first, struct dev_link **out)
+{
+	return m5_link_new((struct m5_dev *)base, 0, first, out);
 }
 
 /* The peer may write by DC as soon as it has the description: no state of this end stops it. */

@@ -183,7 +183,9 @@ int m5_link_attach(struct dev_link *base);
 void m5_link_detach(struct dev_link *base);
 void m5_link_close(struct dev_link *base);
 
+/* Implement dev_ops.link_create and link_beside. */
 int m5_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **link);
+int m5_link_beside(struct dev *dev, struct dev_link *first, struct dev_link **link);
 
 /** Ends an attached link that no completion will end: poll returns DEV_EV_DOWN with err. */
 void m5_link_fail(struct m5_link *link, int err);

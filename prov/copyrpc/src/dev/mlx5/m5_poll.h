@@ -99,17 +99,17 @@ static inline bool m5_poll(struct dev *base, struct dev_event *ev)
 		.access = m5_link_access, .settle = m5_link_settle, .kick = m5_link_kick,          \
 		.describe = m5_link_describe, .connect = m5_link_connect,                          \
 		.attach = m5_link_attach, .detach = m5_link_detach, .close = m5_link_close,        \
-		.move = m5_link_move,                                                              \
+		.move = m5_link_move, .adopt = ib_link_adopt,                                      \
 	}
 
 #define M5_DEV_OPS_INIT                                                                            \
 	{                                                                                          \
 		.name = "mlx5", .probe = m5_dev_probe, .open = m5_dev_open,                        \
 		.open_beside = m5_dev_open_beside, .close = m5_dev_close,                          \
-		.link_create = m5_link_create, .mem_reg = m5_dev_mem_reg,                          \
-		.mem_dereg = m5_dev_mem_dereg, .poll = m5_poll, .wait_fd = m5_dev_wait_fd,         \
-		.arm = m5_dev_arm, .disarm = m5_dev_disarm, .own_left = m5_dev_own_left,           \
-		.health = m5_dev_health,                                                           \
+		.link_create = m5_link_create, .link_beside = m5_link_beside,                      \
+		.mem_reg = m5_dev_mem_reg, .mem_dereg = m5_dev_mem_dereg, .poll = m5_poll,         \
+		.wait_fd = m5_dev_wait_fd, .arm = m5_dev_arm, .disarm = m5_dev_disarm,             \
+		.own_left = m5_dev_own_left, .health = m5_dev_health,                              \
 	}
 
 /** Operations behind one address, for comparisons. */

@@ -69,9 +69,10 @@ static struct vb_link *vb_link_alloc(struct vb_dev *dev)
 	return link;
 }
 
-int vb_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
+/* Makes a link with a ring of rx_len bytes, or over the rings of `first`. */
+static int vb_link_new(struct vb_dev *dev, uint64_t rx_len, struct dev_link *first,
+		       struct dev_link **out)
 {
-	struct vb_dev *dev = (struct vb_dev *)base;
 	struct vb_link *link;
 	int ret;
 
@@ -81,7 +82,8 @@ int vb_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
 	ret = vb_dev_add_link(dev);
 	if (ret)
 		goto err_free;
-	ret = ib_link_make_memory(&link->ib, &dev->ib, rx_len);
+	ret = first ? ib_link_share_memory(&link->ib, &dev->ib, (struct ib_link *)first)
+		    : ib_link_make_memory(&link->ib, &dev->ib, rx_len);
 	if (!ret)
 		ret = vb_link_make_qp(link);
 	if (ret)
@@ -94,6 +96,16 @@ err_remove:
 err_free:
 	vb_link_free(link);
 	return ret;
+}
+
+int vb_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
+{
+	return vb_link_new((struct vb_dev *)base, rx_len, NULL, out);
+}
+
+int vb_link_beside(struct dev *base, struct dev_link *first, struct dev_link **out)
+{
+	return vb_link_new((struct vb_dev *)base, 0, first, out);
 }
 
 int vb_link_connect(struct dev_link *base, const struct dev_desc *peer)

@@ -139,6 +139,8 @@ int vb_link_attach(struct dev_link *base);
 void vb_link_detach(struct dev_link *base);
 void vb_link_close(struct dev_link *base);
 
+/* Implement dev_ops.link_create and link_beside. */
 int vb_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **link);
+int vb_link_beside(struct dev *dev, struct dev_link *first, struct dev_link **link);
 
 #endif

@@ -83,15 +83,17 @@ static inline bool vb_poll(struct dev *base, struct dev_event *ev)
 		.read_consumer = vb_link_read_consumer, .get = vb_link_get, .put = vb_link_put,    \
 		.describe = ib_link_describe, .connect = vb_link_connect,                          \
 		.attach = vb_link_attach, .detach = vb_link_detach, .close = vb_link_close,        \
+		.adopt = ib_link_adopt,                                                            \
 	}
 
 #define VB_DEV_OPS_INIT                                                                            \
 	{                                                                                          \
 		.name = "verbs", .probe = vb_dev_probe, .open = vb_dev_open,                       \
 		.open_beside = vb_dev_open_beside, .close = vb_dev_close,                          \
-		.link_create = vb_link_create, .mem_reg = vb_dev_mem_reg,                          \
-		.mem_dereg = vb_dev_mem_dereg, .poll = vb_poll, .wait_fd = vb_dev_wait_fd,         \
-		.arm = vb_dev_arm, .disarm = vb_dev_disarm, .health = vb_dev_health,               \
+		.link_create = vb_link_create, .link_beside = vb_link_beside,                      \
+		.mem_reg = vb_dev_mem_reg, .mem_dereg = vb_dev_mem_dereg, .poll = vb_poll,         \
+		.wait_fd = vb_dev_wait_fd, .arm = vb_dev_arm, .disarm = vb_dev_disarm,             \
+		.health = vb_dev_health,                                                           \
 	}
 
 /** Operations behind one address, for comparisons. */
