@@ -75,7 +75,7 @@ static int fake_direct_read(struct dev_link *link, uint64_t *value)
 
 	if (f->dev->no_read)
 		return -FI_EAGAIN;
-	*value = f->dev->sink ? f->read_value : f->peer->consumer;
+	*value = f->dev->sink ? f->read_value : *f->peer->base.consumer_word;
 	return 1;
 }
 
@@ -85,9 +85,10 @@ static int fake_staged_read(struct dev_link *link, uint64_t *value)
 
 	if (f->read_busy && !f->dev->sink)
 		fake_fail("a second read_consumer while one is outstanding");
-	if (f->dev->no_read)
+	if (f->dev->no_read || f->dead)
 		return -FI_EAGAIN;
 	f->read_busy = true;
+	f->read_behind = f->wire_tail;
 	f->read_taken = f->dev->sink;
 	return 0;
 }
@@ -145,7 +146,7 @@ static int fake_get(struct dev_link *link, struct dev_get *get)
 {
 	struct fake_link *f = fake_link_of(link);
 
-	if (f->dev->get_later && f->get)
+	if (f->dead || (f->dev->get_later && f->get))
 		return -FI_EAGAIN;
 	if (f->dev->get_later) {
 		f->get = get;
@@ -162,10 +163,13 @@ static int fake_get(struct dev_link *link, struct dev_get *get)
 /** Completes a READ in two steps at different times: load at the peer, then the event here. */
 static bool fake_poll_read(struct fake_link *f, struct dev_event *ev)
 {
-	if (!f->read_busy || (!f->dev->eager && rng_chance(&f->dev->rng, 3, 4)))
+	if (!f->read_busy || f->dead || !f->peer ||
+	    (!f->dev->eager && rng_chance(&f->dev->rng, 3, 4)))
+		return false;
+	if (f->dev->late && (int64_t)(f->wire_sent - f->read_behind) < 0)
 		return false;
 	if (!f->read_taken) {
-		f->read_value = f->peer->consumer;
+		f->read_value = *f->peer->base.consumer_word;
 		f->read_taken = true;
 		if (!f->dev->eager)
 			return false;
@@ -182,11 +186,11 @@ bool fake_poll_link(struct dev_link *link, struct dev_event *ev)
 
 	if (fake_poll_imm(f, ev) || fake_poll_read(f, ev))
 		return true;
-	if (f->acks) {
+	if (f->acks && !f->dead) {
 		f->acks--;
 		return fake_ev(f, ev, (struct dev_event){ .kind = DEV_EV_ACK });
 	}
-	if (get && f->shown) {
+	if (get && f->shown && !f->dead) {
 		f->get = NULL;
 		if (!f->put)
 			fake_get_copy(f, get);
@@ -198,32 +202,70 @@ bool fake_poll_link(struct dev_link *link, struct dev_event *ev)
 
 /* ---- open and close ---- */
 
-int fake_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **out)
+/** Makes a link without a ring. Returns NULL and *ret if there is none. */
+static struct fake_link *fake_link_new(struct fake_dev *fake, int *ret)
 {
-	struct fake_dev *fake = (struct fake_dev *)dev;
-	struct fake_link *f;
+	struct fake_link *f = fake->fail_create ? NULL : calloc(1, sizeof(*f));
 
-	if (fake->fail_create)
-		return fake->fail_create;
-	if (rx_len < 1024 || !util_is_pow2(rx_len))
-		return -FI_EINVAL;
-	f = calloc(1, sizeof(*f));
+	*ret = fake->fail_create;
 	if (!f)
-		return -FI_ENOMEM;
+		return NULL;
 	f->dev = fake;
 	f->base.ops = fake->direct ? &fake_link_direct_ops
 		      : fake->late ? &fake_link_late_ops
 				   : &fake_link_staged_ops;
-	f->base.rx_base = guard_alloc(rx_len);
-	f->base.rx_len = rx_len;
 	f->base.inline_max = FAKE_INLINE_MAX;
 	f->base.caps = DEV_CAP_GET | (fake->direct ? DEV_CAP_DIRECT : 0);
-	f->base.consumer_word = &f->consumer;
 	pthread_mutex_lock(&fake_open_lock);
 	util_list_push_back(&fake_open, &f->open_link);
 	pthread_mutex_unlock(&fake_open_lock);
+	return f;
+}
+
+int fake_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **out)
+{
+	struct fake_link *f;
+	int ret;
+
+	if (rx_len < 1024 || !util_is_pow2(rx_len))
+		return -FI_EINVAL;
+	f = fake_link_new((struct fake_dev *)dev, &ret);
+	if (!f)
+		return ret;
+	f->base.rx_base = guard_alloc(rx_len);
+	f->base.rx_len = rx_len;
+	f->base.consumer_word = malloc(sizeof(*f->base.consumer_word));
+	*f->base.consumer_word = 0;
 	*out = &f->base;
 	return 0;
+}
+
+int fake_link_beside(struct dev *dev, struct dev_link *first, struct dev_link **out)
+{
+	int ret;
+	struct fake_link *f = fake_link_new((struct fake_dev *)dev, &ret);
+
+	if (!f)
+		return ret;
+	f->first = fake_link_of(first);
+	f->is_rail = true;
+	f->base.rx_base = first->rx_base;
+	f->base.rx_len = first->rx_len;
+	f->base.consumer_word = first->consumer_word;
+	*out = &f->base;
+	return 0;
+}
+
+static void fake_link_adopt(struct dev_link *link, struct dev_link *first)
+{
+	struct fake_link *f = fake_link_of(link);
+
+	if (f->first != fake_link_of(first) || f->first->attached || f->first->first)
+		fake_fail("adopts what is not its own, or attached");
+	f->first->first = f;
+	f->first = NULL;
+	f->is_rail = false;
+	f->is_fresh = true;
 }
 
 static int fake_link_describe(struct dev_link *link, struct dev_desc *desc)
@@ -252,7 +294,9 @@ static int fake_link_connect(struct dev_link *link, const struct dev_desc *peer)
 	if (ret)
 		return ret;
 	link->inband_len = f->dev->direct ? DEV_IMM_UNIT + f->dev->ahead : 0;
-	if (!f->dev->direct)
+	if (f->first)
+		link->tx_base = f->first->base.tx_base;
+	else if (!f->dev->direct)
 		link->tx_base = guard_alloc(link->tx_len);
 	f->image = calloc(1, link->tx_len);
 	f->wire_mask = link->tx_len / DEV_IMM_UNIT - 1;
@@ -280,6 +324,8 @@ static void fake_link_detach(struct dev_link *link)
 	struct fake_dev *fake = f->dev;
 	unsigned i = 0;
 
+	if (!f->attached)
+		return;
 	while (fake->links[i] != f)
 		i++;
 	fake->links[i] = fake->links[--fake->link_cnt];
@@ -294,9 +340,12 @@ static void fake_link_close(struct dev_link *link)
 	if (f->attached)
 		fake_fail("a link is closed while it is attached");
 	fake_forget(f);
-	if (f->image && !f->dev->direct)
+	if (f->image && !f->dev->direct && !f->first)
 		guard_free(link->tx_base, link->tx_len);
-	guard_free(link->rx_base, link->rx_len);
+	if (!f->first) {
+		guard_free(link->rx_base, link->rx_len);
+		free(link->consumer_word);
+	}
 	free(f->image);
 	free(f->wire);
 	free(f);
@@ -315,13 +364,36 @@ void fake_link_pair(struct fake_dev *a, uint64_t a_rx_len, struct fake_dev *b, u
 		fake_fail("no pair of %lu and %lu bytes", a_rx_len, b_rx_len);
 }
 
+void fake_link_pair_beside(struct fake_dev *a, struct fake_dev *b, struct dev_link *const first[2],
+			   struct dev_link *out[2])
+{
+	struct dev_desc desc[2];
+
+	if (fake_link_beside(fake_dev_of(a), first[0], &out[0]) ||
+	    fake_link_beside(fake_dev_of(b), first[1], &out[1]) ||
+	    fake_link_describe(out[0], &desc[0]) || fake_link_describe(out[1], &desc[1]) ||
+	    fake_link_connect(out[0], &desc[1]) || fake_link_connect(out[1], &desc[0]) ||
+	    fake_link_attach(out[0]) || fake_link_attach(out[1]))
+		fake_fail("no pair beside another one");
+}
+
+void fake_link_kill(struct dev_link *link, int status)
+{
+	struct fake_link *f = fake_link_of(link);
+
+	f->dead = true;
+	f->down = status;
+	f->wire_tail = f->wire_sent;
+	f->get = NULL;
+}
+
 void fake_link_start(struct dev_link *link, uint64_t tx_pos, uint64_t rx_pos)
 {
 	struct fake_link *f = fake_link_of(link);
 
 	f->tx_pos = tx_pos;
 	f->rx_pos = rx_pos;
-	f->consumer = rx_pos;
+	*link->consumer_word = rx_pos;
 }
 
 #define FAKE_LINK_OPS(write, ack, read)                                                            \
@@ -330,7 +402,7 @@ void fake_link_start(struct dev_link *link, uint64_t tx_pos, uint64_t rx_pos)
 		.get = fake_get, .put = fake_put, .kick = fake_kick,                               \
 		.describe = fake_link_describe, .connect = fake_link_connect,                      \
 		.poll = fake_poll_link, .attach = fake_link_attach, .detach = fake_link_detach,    \
-		.close = fake_link_close,                                                          \
+		.close = fake_link_close, .adopt = fake_link_adopt,                                \
 	}
 
 const struct dev_link_ops fake_link_direct_ops =

@@ -36,7 +36,8 @@ struct fake_write {
 	uint64_t off;
 	uint32_t len;
 	uint32_t imm;
-	bool ack; /* Delivery is reported to the writer */
+	bool ack;     /* Delivery is reported to the writer */
+	bool is_word; /* Position of a rail: its bytes have no meaning */
 };
 
 struct fake_dev {
@@ -74,10 +75,9 @@ struct fake_link {
 	struct util_list open_link; /* In the list of all open links */
 	struct fake_dev *dev;
 	struct fake_link *peer;
-	uint64_t consumer; /* *base.consumer_word */
-	uint64_t tx_pos;   /* Start of the next write */
-	uint64_t rx_pos;   /* Direct: start of the next arrival */
-	uint8_t *image;    /* Bytes of all writes that have not arrived, as they were written */
+	uint64_t tx_pos; /* Start of the next write */
+	uint64_t rx_pos; /* Direct: start of the next arrival */
+	uint8_t *image;  /* Bytes of all writes that have not arrived, as they were written */
 	struct fake_write *wire; /* Ring of wire_mask + 1 writes */
 	uint64_t wire_mask;
 	uint64_t wire_head; /* Oldest write that has not arrived */
@@ -87,11 +87,16 @@ struct fake_link {
 	bool read_busy;
 	bool read_taken; /* read_value was loaded at the peer */
 	uint64_t read_value;
-	struct dev_get *get; /* Get or put in progress */
-	bool put;            /* Put whose bytes have been moved */
-	bool shown;          /* The device sees it */
-	int down;            /* Not 0: the next event is DEV_EV_DOWN */
+	uint64_t read_behind; /* Late: writes that a READ in progress follows */
+	struct dev_get *get;  /* Get or put in progress */
+	bool put;             /* Put whose bytes have been moved */
+	bool shown;           /* The device sees it */
+	int down;             /* Not 0: the next event is DEV_EV_DOWN */
 	bool attached;
+	bool dead;               /* Takes nothing any more */
+	struct fake_link *first; /* Link whose memory it uses (link_beside), or NULL */
+	bool is_rail;            /* Writes are positions, outside the order; until adopt */
+	bool is_fresh;           /* The memory was adopted: the next write may begin anywhere */
 };
 
 extern const struct dev_link_ops fake_link_direct_ops;
@@ -123,6 +128,13 @@ static inline struct fake_link *fake_link_of(struct dev_link *link)
 void fake_link_pair(struct fake_dev *a, uint64_t a_rx_len, struct fake_dev *b, uint64_t b_rx_len,
 		    struct dev_link *out[2]);
 
+/** Like fake_link_pair, over the rings of the pair `first`. */
+void fake_link_pair_beside(struct fake_dev *a, struct fake_dev *b, struct dev_link *const first[2],
+			   struct dev_link *out[2]);
+
+/** Ends a link with `status`: it takes nothing any more, and what was not delivered is lost. */
+void fake_link_kill(struct dev_link *link, int status);
+
 /** Starts both rings at positions other than 0. Called before the first write. */
 void fake_link_start(struct dev_link *link, uint64_t tx_pos, uint64_t rx_pos);
 
@@ -142,6 +154,7 @@ int fake_late_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t 
 /** Completes the oldest delivered write: fills in an event, or returns false. */
 bool fake_poll_imm(struct fake_link *f, struct dev_event *ev);
 int fake_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **out);
+int fake_link_beside(struct dev *dev, struct dev_link *first, struct dev_link **out);
 bool fake_poll_link(struct dev_link *link, struct dev_event *ev);
 /** Returns the memory that is registered with this key, or NULL. */
 const struct fake_mem *fake_key_find(uint64_t key);

@@ -27,7 +27,16 @@ static uint64_t fake_span(const struct fake_link *f, uint32_t imm)
 	return (uint64_t)(f->dev->direct ? imm : wire_imm_units(imm)) * DEV_IMM_UNIT;
 }
 
-static void fake_check_write(const struct fake_link *f, uint64_t off, uint32_t len, uint32_t imm)
+/** Takes the offset of the first write over rings that others have written before. */
+static void fake_begin_at(struct fake_link *f, uint64_t off)
+{
+	uint64_t consumer = *f->peer->base.consumer_word;
+
+	f->tx_pos = consumer + ((off - consumer) & (f->base.tx_len - 1));
+	f->is_fresh = false;
+}
+
+static void fake_check_write(struct fake_link *f, uint64_t off, uint32_t len, uint32_t imm)
 {
 	const struct dev_link *link = &f->base;
 	uint64_t head = fake_head(f, off, imm), span = fake_span(f, imm);
@@ -39,11 +48,13 @@ static void fake_check_write(const struct fake_link *f, uint64_t off, uint32_t l
 		fake_fail("write at %#lx crosses the end (%u bytes, immediate %#x)", off, len, imm);
 	if (f->dev->sink)
 		return;
+	if (f->is_fresh)
+		fake_begin_at(f, head);
 	if (head != (f->tx_pos & (link->tx_len - 1)))
 		fake_fail("write at %#lx is out of order: %#lx is next", off, f->tx_pos);
-	if (f->tx_pos + span + link->inband_len - f->peer->consumer > link->tx_len)
+	if (f->tx_pos + span + link->inband_len - *f->peer->base.consumer_word > link->tx_len)
 		fake_fail("write of %lu at %#lx into bytes not released (consumer %#lx, ring %lu)",
-			  span, f->tx_pos, f->peer->consumer, link->tx_len);
+			  span, f->tx_pos, *f->peer->base.consumer_word, link->tx_len);
 }
 
 static void fake_enqueue(struct fake_link *f, uint64_t off, uint32_t len, uint32_t imm)
@@ -51,7 +62,7 @@ static void fake_enqueue(struct fake_link *f, uint64_t off, uint32_t len, uint32
 	if (f->wire_tail - f->wire_head > f->wire_mask)
 		fake_fail("more writes on the wire than fit into the ring");
 	memcpy(f->image + off, f->base.tx_base + off, len);
-	f->wire[f->wire_tail++ & f->wire_mask] = (struct fake_write){ off, len, imm, false };
+	f->wire[f->wire_tail++ & f->wire_mask] = (struct fake_write){ off, len, imm, false, false };
 	f->tx_pos += fake_span(f, imm);
 	f->dev->write_cnt++;
 }
@@ -88,10 +99,29 @@ int fake_direct_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_
 	return 0;
 }
 
+/** Writes a position: bytes that mean nothing, and 32 bits. */
+static int fake_word_write(struct fake_link *f, uint64_t off, uint32_t len, uint32_t imm)
+{
+	if (off % DEV_IMM_UNIT || !len || off + len > f->base.tx_len)
+		fake_fail("position with %u bytes at %#lx", len, off);
+	if (f->wire_tail - f->wire_sent >= f->dev->sq_len)
+		return -FI_EAGAIN;
+	f->wire[f->wire_tail++ & f->wire_mask] =
+		(struct fake_write){ .off = off, .len = len, .imm = imm, .is_word = true };
+	f->dev->write_cnt++;
+	return 0;
+}
+
 int fake_staged_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm)
 {
 	struct fake_link *f = fake_link_of(link);
 
+	if (f->dead)
+		return -FI_EAGAIN;
+	if (f->is_rail)
+		return fake_word_write(f, off, len, imm);
+	if (!f->peer) /* closed, of which the writer may not know yet: the bytes go nowhere */
+		return 0;
 	fake_check_write(f, off, len, imm);
 	if (f->dev->sink)
 		return f->dev->sq_len ? 0 : -FI_EAGAIN;
@@ -119,6 +149,8 @@ static struct fake_write fake_arrive(struct fake_link *from, uint64_t at)
 	const uint8_t *then = from->image + w.off;
 	uint32_t head = from->base.inband_len ? DEV_LINK_WORD_OFF : DEV_IMM_UNIT;
 
+	if (w.is_word)
+		return w;
 	if (w.len <= head
 		    ? memcmp(now, then, w.len) != 0
 		    : memcmp(now, then, head) ||

@@ -2,6 +2,7 @@
 /* Two connections back to back: see ring_pair.h. */
 #include "support/ring_pair.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/core_ep.h"
@@ -131,9 +132,55 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 	util_list_init(&conn->ack.link);
 	util_list_init(&conn->balance_link);
 	util_list_init(&conn->eng.conn_link);
+	conn->dev = transport->dev;
+	conn->link_dev = transport->dev;
+	conn->attached = true;
 	ring_conn_init(conn, end->link, ring_pair_grant(cfg->announce[self], end->link->tx_len),
 		       ring_pair_grant(cfg->announce[!self], end->link->rx_len));
 	ring_end_start(conn, cfg->start[!self], cfg->start[self]);
+}
+
+static void ring_end_init_rail(struct ring_end *end, struct dev_link *link)
+{
+	struct ring_transport *transport = ring_end_transport(end);
+	struct ring_rail *rail = calloc(1, sizeof(*rail));
+
+	if (!rail)
+		abort();
+	end->rails = (struct ring_rails){ .dev = fake_dev_of(&end->second),
+					  .user_cnt = 1,
+					  .first_cnt = 1 };
+	pthread_mutex_init(&end->rails.lock, NULL);
+	util_list_init(&end->rails.waiting);
+	util_list_init(&end->rails.taking);
+	util_list_init(&end->rails.parked);
+	*rail = (struct ring_rail){ .conn = &end->conn,
+				    .link = link,
+				    .attached = true,
+				    .is_tested = true,
+				    .is_ready = true };
+	util_list_init(&rail->exposed);
+	util_list_init(&rail->stripes);
+	util_list_init(&rail->taking);
+	link->user = &end->conn;
+	end->conn.rail = rail;
+	end->conn.tx.keeps_heads = true;
+	transport->rails = &end->rails;
+}
+
+/** Gives both ends a second device, and the connection a rail. */
+static void ring_pair_init_rails(struct ring_pair *pair, const struct ring_pair_cfg *cfg)
+{
+	struct dev_link *first[2] = { pair->end[0].link, pair->end[1].link }, *link[2];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		fake_dev_init(&pair->end[i].second, false, cfg->seed + 7 + (uint64_t)i);
+		pair->end[i].second.late = cfg->ack;
+	}
+	fake_link_pair_beside(&pair->end[0].second, &pair->end[1].second, first, link);
+	for (i = 0; i < 2; i++)
+		ring_end_init_rail(&pair->end[i], link[i]);
 }
 
 void ring_pair_init(struct ring_pair *pair, const struct ring_pair_cfg *cfg,
@@ -154,6 +201,8 @@ void ring_pair_init(struct ring_pair *pair, const struct ring_pair_cfg *cfg,
 		pair->end[i].link = link[i];
 	for (i = 0; i < 2; i++)
 		ring_end_init(&pair->end[i], cfg, i, up);
+	if (cfg->rails)
+		ring_pair_init_rails(pair, cfg);
 }
 
 void ring_pair_fini(struct ring_pair *pair)
@@ -161,9 +210,12 @@ void ring_pair_fini(struct ring_pair *pair)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		struct dev_link *link = pair->end[i].link;
+		struct ring_conn *conn = &pair->end[i].conn;
+		struct dev_link *link = conn->link;
 
-		ring_conn_fini(&pair->end[i].conn);
+		if (conn->rail)
+			ring_rail_free(conn);
+		ring_conn_fini(conn);
 		link->ops->detach(link);
 		link->ops->close(link);
 	}
@@ -176,6 +228,12 @@ void ring_end_progress(struct ring_end *end)
 							 : &fake_link_staged_ops;
 
 	ring_rx_progress(&fake_dev_ops, ops, &end->engine);
+}
+
+void ring_end_progress_rails(struct ring_end *end)
+{
+	ring_rails_poll(ring_end_transport(end));
+	ring_end_progress(end);
 }
 
 static enum core_rx_verdict ring_deaf_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,

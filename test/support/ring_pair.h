@@ -15,6 +15,7 @@
 #include "engine/eng_engine.h"
 #include "ring/ring_conn.h"
 #include "ring/ring_flush.h"
+#include "ring/ring_rail.h"
 #include "ring/ring_transport.h"
 
 /** Flush policy of both instantiations, and the instantiations. */
@@ -32,6 +33,8 @@ struct ring_end {
 	struct ring_conn conn; /* First member */
 	struct core_engine engine;
 	struct fake_dev dev;
+	struct fake_dev second; /* With rails */
+	struct ring_rails rails;
 	struct dev_link *link;
 	void *user;
 };
@@ -45,6 +48,7 @@ static inline struct ring_transport *ring_end_transport(struct ring_end *end)
 struct ring_pair_cfg {
 	bool direct;
 	bool ack;             /* Not direct: the links have write_imm_ack */
+	bool rails;           /* Not direct: there are second devices, and rails in use */
 	uint32_t ahead;       /* fake_dev.ahead of both ends */
 	uint64_t rx_len[2];   /* Sizes of the rings that end 0 and end 1 read */
 	uint64_t start[2];    /* First position of that ring; 0: the beginning */
@@ -70,6 +74,9 @@ static inline struct ring_end *ring_end_of(struct core_chan *chan)
 
 /** Runs one progress call of an end: its events, then its flush. */
 void ring_end_progress(struct ring_end *end);
+
+/** Likewise, with the events of the second device in front. */
+void ring_end_progress_rails(struct ring_end *end);
 
 /** Opens a whole engine over a direct fake device (engine->dev), with cm. */
 int ring_pair_engine_open(const struct core_upcalls *up, struct core_engine **engine);

@@ -277,9 +277,26 @@ static void flow_flush(struct flow_end *end)
 	end->ring->conn.eng.chan.ops->flush(&end->ring->conn.eng.chan);
 }
 
-static void flow_progress(struct flow_end *end)
+void flow_progress(struct flow_end *end)
 {
-	ring_end_progress(end->ring);
+	if (end->run->c->pair.rails)
+		ring_end_progress_rails(end->ring);
+	else
+		ring_end_progress(end->ring);
+}
+
+void flow_fail_link(struct flow_end *end)
+{
+	struct ring_conn *conn = &end->ring->conn;
+
+	if (conn->rail->phase == RING_RAIL_BESIDE && !fake_link_of(conn->link)->dead)
+		fake_link_kill(conn->link, -FI_ETIMEDOUT);
+}
+
+bool flow_has_failed(const struct flow_run *run)
+{
+	return run->end[0].ring->conn.rail->phase == RING_RAIL_TAKEN &&
+	       run->end[1].ring->conn.rail->phase == RING_RAIL_TAKEN;
 }
 
 void (*const flow_steps[FLOW_STEPS])(struct flow_end *end) = {
@@ -358,12 +375,23 @@ static void flow_on_reply(struct core_chan *chan, void *context, int status, con
 	flow_reenter(end);
 }
 
+/** Returns the position up to which writes of the end have reached the peer's ring. */
+static uint64_t flow_placed(const struct flow_end *end)
+{
+	const struct fake_link *link = fake_link_of(end->ring->conn.link);
+	uint64_t pos = end->peer->ring->conn.rx.producer, i;
+
+	for (i = link->wire_head; i != link->wire_sent; i++)
+		pos += wire_imm_units(link->wire[i & link->wire_mask].imm) * WIRE_ALIGN;
+	return pos;
+}
+
 static void flow_on_arrived(struct core_chan *chan, uint64_t pos)
 {
 	struct flow_end *end = flow_end_of(chan);
 
-	FLOW_CHECK(end->run, (int64_t)(pos - end->ring->conn.tx.flow.producer) <= 0,
-		   "acknowledgement of unsent bytes");
+	FLOW_CHECK(end->run, (int64_t)(pos - flow_placed(end)) <= 0,
+		   "acknowledgement of bytes that are not there");
 }
 
 static void flow_on_down(struct core_chan *chan, int err)

@@ -98,6 +98,12 @@ uint32_t flow_sure_resp_max(const struct flow_end *end);
 void flow_reply(struct flow_end *end);
 void flow_release(struct flow_end *end);
 
+void flow_progress(struct flow_end *end);
+/** Ends the first link of the end, unless it has failed before. */
+void flow_fail_link(struct flow_end *end);
+/** Returns true once rails have taken over both ends. */
+bool flow_has_failed(const struct flow_run *run);
+
 /** Checks the direction that `w` writes. */
 void flow_check(struct flow_end *w);
 

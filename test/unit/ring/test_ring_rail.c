@@ -16,10 +16,6 @@ static struct core_get *done;
 static unsigned done_cnt;
 static bool down;
 
-/* Second devices. */
-static struct fake_dev second[2];
-static struct ring_rails rails[2];
-
 static void on_done(struct core_chan *chan, struct core_get *get)
 {
 	cr_assert_not(down, "gets end before the channel");
@@ -41,56 +37,35 @@ static void make_fake(struct fake_dev *dev)
 	dev->get_later = true;
 }
 
-static void start_end(int i, struct dev_link *link)
+static void start_end(struct ring_end *end)
 {
-	struct ring_end *end = &pair.end[i];
-	struct ring_transport *transport = ring_end_transport(end);
-
-	transport->dev_ops = &fake_nic_ops;
+	ring_end_transport(end)->dev_ops = &fake_nic_ops;
 	make_fake(&end->dev);
-	end->conn.attached = true;
+	make_fake(&end->second);
 	end->conn.eng.attached = true;
 	end->conn.eng.up_reported = true;
 	end->engine.event_fd = -1;
-	rails[i] = (struct ring_rails){ .dev = fake_dev_of(&second[i]), .user_cnt = 1 };
-	pthread_mutex_init(&rails[i].lock, NULL);
-	util_list_init(&rails[i].waiting);
-	transport->rails = &rails[i];
-	end->conn.rail = calloc(1, sizeof(*end->conn.rail));
-	cr_assert(end->conn.rail);
-	*end->conn.rail = (struct ring_rail){
-		.link = link, .attached = true, .is_tested = true, .is_ready = true
-	};
-	util_list_init(&end->conn.rail->exposed);
-	util_list_init(&end->conn.rail->stripes);
-	link->user = &end->conn;
 }
 
 static void start(void)
 {
-	const struct ring_pair_cfg cfg = { .rx_len = { 4096, 4096 }, .seed = 1 };
-	struct dev_link *link[2];
+	const struct ring_pair_cfg cfg = { .rails = true, .rx_len = { 4096, 4096 }, .seed = 1 };
 
 	ring_pair_init(&pair, &cfg, &upcalls);
-	for (int i = 0; i < 2; i++) {
-		fake_dev_init(&second[i], false, 7);
-		make_fake(&second[i]);
-	}
-	fake_link_pair(&second[0], RING_RAIL_RING, &second[1], RING_RAIL_RING, link);
-	for (int i = 0; i < 2; i++)
-		start_end(i, link[i]);
 	a = &pair.end[0];
 	b = &pair.end[1];
+	start_end(a);
+	start_end(b);
 }
 
 static void finish(void)
 {
 	for (int i = 0; i < 2; i++) {
 		ring_rail_free(&pair.end[i].conn);
-		cr_expect_eq(rails[i].user_cnt, 0);
-		cr_expect_eq(second[i].mem_cnt, 0);
+		cr_expect_eq(pair.end[i].rails.user_cnt, 0);
+		cr_expect_eq(pair.end[i].second.mem_cnt, 0);
 		cr_expect_eq(pair.end[i].dev.mem_cnt, 0);
-		cr_expect(util_list_is_empty(&rails[i].waiting));
+		cr_expect(util_list_is_empty(&pair.end[i].rails.waiting));
 	}
 	ring_pair_fini(&pair);
 }
@@ -141,7 +116,7 @@ static void check_ended(const struct core_get *get)
 	cr_expect_eq(done_cnt, 1);
 	cr_expect_eq(get->status, 0);
 	cr_expect_arr_eq(source, sink, get->len);
-	cr_expect_eq(a->dev.mem_cnt + second[0].mem_cnt, 0);
+	cr_expect_eq(a->dev.mem_cnt + a->second.mem_cnt, 0);
 	cr_expect(util_list_is_empty(&a->conn.gets));
 	cr_expect_not(down);
 	cr_expect_eq(a->conn.eng.err, 0);
@@ -212,7 +187,7 @@ Test(ring_rail, what_is_short_or_not_exposed_there_goes_over_the_first_link)
 {
 	start();
 	expose(RING_RAIL_MIN - 1);
-	cr_expect_eq(exposure.key >> 32, 0, "not registered twice");
+	cr_expect_neq(exposure.key >> 32, 0, "for a takeover");
 	expect_whole(RING_RAIL_MIN - 1, exposure.key);
 	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
 	expose(LEN);
@@ -221,10 +196,15 @@ Test(ring_rail, what_is_short_or_not_exposed_there_goes_over_the_first_link)
 	a->conn.rail->is_ready = false;
 	expect_whole(LEN, exposure.key);
 	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
-	second[1].fail_reg = -FI_ENOMEM;
-	expose(LEN);
-	cr_expect_eq(exposure.key >> 32, 0);
-	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	finish();
+}
+
+Test(ring_rail, what_the_second_device_cannot_register_is_not_exposed)
+{
+	start();
+	b->second.fail_reg = -FI_ENOMEM;
+	cr_expect_eq(ring_bulk_expose(&b->conn.eng.chan, source, LEN, &exposure), -FI_ENOMEM);
+	cr_expect_eq(b->dev.mem_cnt, 0);
 	finish();
 }
 
@@ -241,8 +221,8 @@ Test(ring_rail, what_a_failed_rail_did_not_move_goes_over_the_first_link)
 	rail_of(a)->down = -FI_ETIMEDOUT;
 	poll_rails(a);
 	cr_expect_null(a->conn.rail->link, "detached and closed");
-	cr_expect_eq(rails[0].user_cnt, 0);
-	cr_expect_eq(second[0].mem_cnt, 0);
+	cr_expect_eq(a->rails.user_cnt, 0);
+	cr_expect_eq(a->second.mem_cnt, 0);
 	cr_expect_null(done);
 	cr_expect_eq(first_of(a)->get->len, LEN / 2, "has one place: the other half waits");
 	ring_end_progress(a);
@@ -267,7 +247,7 @@ Test(ring_rail, a_part_that_cannot_be_registered_goes_over_the_first_link)
 	start();
 	expose(LEN);
 	get = request(LEN);
-	second[0].fail_reg = -FI_ENOMEM;
+	a->second.fail_reg = -FI_ENOMEM;
 	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
 	cr_expect_null(rail_of(a)->get);
 	ring_end_progress(a);
@@ -316,7 +296,6 @@ Test(ring_rail, the_end_of_the_connection_ends_both_parts_once)
 	cr_expect_eq(sink[0], 0);
 	cr_expect_eq(sink[LEN - 1], 0);
 	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
-	a->link->ops->attach(a->link);
 	finish();
 }
 
@@ -331,7 +310,7 @@ Test(ring_rail, a_connection_that_closes_leaves_nothing_of_its_gets)
 	rail_of(a)->shown = false;
 	rail_of(a)->down = -FI_ETIMEDOUT;
 	poll_rails(a);
-	cr_expect_not(util_list_is_empty(&rails[0].waiting));
+	cr_expect_not(util_list_is_empty(&a->rails.waiting));
 	other = request(RING_RAIL_MIN - 1);
 	cr_expect_eq(ring_bulk_get(&a->conn.eng.chan, &other), -FI_EAGAIN);
 	memset(&get, 0xDB, sizeof(get)); /* core has ended it and freed it */
@@ -339,7 +318,6 @@ Test(ring_rail, a_connection_that_closes_leaves_nothing_of_its_gets)
 	cr_expect(util_list_is_empty(&a->conn.gets));
 	cr_expect_null(done);
 	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
-	a->link->ops->attach(a->link);
 	finish();
 }
 
@@ -347,10 +325,10 @@ Test(ring_rail, an_exposure_outlives_the_rail_and_then_has_one_device)
 {
 	start();
 	expose(LEN);
-	cr_expect_eq(second[1].mem_cnt, 1);
+	cr_expect_eq(b->second.mem_cnt, 1);
 	rail_of(b)->down = -FI_EIO;
 	poll_rails(b);
-	cr_expect_eq(second[1].mem_cnt, 0, "the device may be closed");
+	cr_expect_eq(b->second.mem_cnt, 0, "the device may be closed");
 	cr_expect_eq(b->dev.mem_cnt, 1);
 	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
 	cr_expect_eq(b->dev.mem_cnt, 0);
@@ -365,9 +343,9 @@ Test(ring_rail, a_rail_is_used_once_a_read_over_it_has_come_back)
 	struct core_get get;
 
 	start();
-	*a->conn.rail = (struct ring_rail){ .link = a->conn.rail->link };
-	util_list_init(&a->conn.rail->exposed);
-	util_list_init(&a->conn.rail->stripes);
+	a->conn.rail->is_tested = false;
+	a->conn.rail->is_ready = false;
+	a->conn.rail->attached = false;
 	a->conn.rail->link->ops->detach(a->conn.rail->link);
 	ring_rail_attach(&a->conn);
 	cr_expect(a->conn.rail->is_tested);
@@ -382,34 +360,31 @@ Test(ring_rail, a_rail_is_used_once_a_read_over_it_has_come_back)
 	finish();
 }
 
-Test(ring_rail, a_peer_that_writes_over_the_rail_loses_it)
-{
-	start();
-	rail_of(b)->base.ops->write_imm(&rail_of(b)->base, 0, 32, 1);
-	poll_rails(a);
-	cr_expect_null(a->conn.rail->link);
-	cr_expect_eq(a->conn.eng.err, 0);
-	finish();
-}
-
 Test(ring_rail, descriptions_of_link_and_rail_are_separated)
 {
-	struct dev_desc both = { .len = 64 }, first;
+	struct dev_desc both = { .len = 64 }, first, other;
 
-	start();
 	for (uint32_t i = 0; i < both.len; i++)
 		both.bytes[i] = (uint8_t)i;
-	ring_rail_free(&a->conn);
-	cr_assert_eq(ring_rail_establish(&a->conn, false, &first, &both), 0);
+	cr_assert_eq(ring_rail_split(&both, false, &first, &other), 0);
 	cr_expect_eq(first.len, 64, "a peer without a second device");
-	cr_assert_eq(ring_rail_establish(&a->conn, true, &first, &both), 0);
-	cr_expect_eq(first.len, 32, "an end without one");
+	cr_expect_eq(other.len, 0);
+	cr_assert_eq(ring_rail_split(&both, true, &first, &other), 0);
+	cr_expect_eq(first.len, 32);
+	cr_expect_eq(other.len, 32);
 	cr_expect_arr_eq(first.bytes, both.bytes, 32);
+	cr_expect_arr_eq(other.bytes, both.bytes + 32, 32);
 	both.len = 63;
-	cr_expect_eq(ring_rail_establish(&a->conn, true, &first, &both), -FI_EIO);
-	both.len = 64;
-	cr_assert_eq(ring_rail_establish(&b->conn, false, &first, &both), 0);
-	cr_expect_null(b->conn.rail, "no use for its own");
-	cr_expect_eq(rails[1].user_cnt, 0);
+	cr_expect_eq(ring_rail_split(&both, true, &first, &other), -FI_EIO);
+}
+
+Test(ring_rail, a_rail_without_one_of_the_peer_is_freed)
+{
+	struct dev_desc none = { 0 };
+
+	start();
+	ring_rail_establish(&b->conn, &none);
+	cr_expect_null(b->conn.rail);
+	cr_expect_eq(b->rails.user_cnt, 0);
 	finish();
 }

@@ -42,6 +42,11 @@ void core_peer_set_eager(struct core_peer *peer)
 	}
 }
 
+void core_peer_on_undirect(struct core_chan *chan)
+{
+	core_peer_set_eager(chan->peer);
+}
+
 size_t core_peer_eager_max(const struct core_peer *peer)
 {
 	const struct core_chan *chan = peer->chan;

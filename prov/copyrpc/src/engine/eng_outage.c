@@ -78,13 +78,19 @@ static void eng_outage_unwatch(struct eng_transport *transport)
 			  transport->ops->wait_fd(transport), NULL);
 }
 
+static bool eng_outage_is_unused(struct eng_transport *transport)
+{
+	return transport->ops->is_unused ? transport->ops->is_unused(transport)
+					 : !transport->user_cnt;
+}
+
 /** Closes the device and opens it again. device_lock is held. Returns the transport's new state. */
 static int eng_outage_reopen(struct eng_transport *transport)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 	uint64_t now_ns = util_clock_ns();
 
-	if (transport->user_cnt || now_ns < transport->reopen_ns)
+	if (!eng_outage_is_unused(transport) || now_ns < transport->reopen_ns)
 		return transport->outage;
 	transport->reopen_ns = now_ns + ENG_OUTAGE_PAUSE_NS;
 	eng_outage_unwatch(transport);

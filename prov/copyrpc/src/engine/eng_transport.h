@@ -121,8 +121,13 @@ struct eng_transport_ops {
 	/* Like dev_ops.health; -FI_ENODEV without a device. NULL: it cannot fail. */
 	int (*health)(struct eng_transport *transport);
 	/*
+	 * Returns true if no link is left on the device: reopen may follow. NULL: as soon as there
+	 * is no connection.
+	 */
+	bool (*is_unused)(struct eng_transport *transport);
+	/*
 	 * Closes the device, if there is one, and opens it again; regions are registered again.
-	 * There is no connection. Returns 0, or -FI_E*: then there is no device, and only health,
+	 * Returns 0, or -FI_E*: then there is no device, and only health,
 	 * reopen and close may follow. With `health` only.
 	 */
 	int (*reopen)(struct eng_transport *transport);

@@ -4,6 +4,7 @@
 
 #include "engine/eng_stats.h"
 #include "ring/ring_rail.h"
+#include "ring/ring_takeover.h"
 #include "ring/ring_transport.h"
 #include "util/copy.h"
 #include "util/stats.h"
@@ -11,9 +12,7 @@
 /** Returns the device that moves the bytes of `rget`. */
 static struct dev *ring_bulk_dev(const struct ring_conn *conn, const struct ring_get *rget)
 {
-	const struct ring_transport *transport = ring_conn_transport(conn);
-
-	return UTIL_UNLIKELY(rget->on_rail) ? transport->rails->dev : transport->dev;
+	return UTIL_UNLIKELY(rget->on_rail) ? ring_conn_transport(conn)->rails->dev : conn->dev;
 }
 
 /** Deregisters the buffers of `rget`. */
@@ -77,7 +76,8 @@ int ring_bulk_get(struct core_chan *chan, struct core_get *get)
 		return ring_rail_get(conn, get);
 	*dget = (struct dev_get){
 		.remote_addr = get->remote_addr,
-		.remote_key = conn->rail ? (uint32_t)get->remote_key : get->remote_key,
+		.remote_key =
+			conn->rail ? ring_takeover_key(conn, get->remote_key) : get->remote_key,
 		.iov = get->iov,
 		.iov_cnt = get->iov_cnt,
 		.len = get->len,
@@ -89,11 +89,17 @@ int ring_bulk_get(struct core_chan *chan, struct core_get *get)
 	rget->stripe = NULL;
 	rget->on_rail = false;
 	rget->waits = false;
+	rget->registered = false;
+	util_list_init(&rget->link);
+	if (UTIL_UNLIKELY(ring_takeover_is_on(conn))) {
+		util_list_push_back(&conn->gets, &rget->link);
+		ring_takeover_hold(rget);
+		return 0;
+	}
 	ret = ring_bulk_reg(conn, rget, DEV_MEM_LOCAL);
 	if (ret)
 		return ret;
 	rget->registered = true;
-	util_list_init(&rget->link);
 	util_list_push_back(&conn->gets, &rget->link);
 	ret = conn->link->ops->get(conn->link, dget);
 	if (!ret)
@@ -104,6 +110,22 @@ int ring_bulk_get(struct core_chan *chan, struct core_get *get)
 	if (ret > 0)
 		eng_stats_get(&conn->eng.chan, get);
 	return ret;
+}
+
+int ring_bulk_post_held(struct ring_conn *conn, struct ring_get *rget)
+{
+	const struct core_get *get = rget->dev.user;
+	int ret = 0;
+
+	if (rget->stripe)
+		return ring_rail_post(conn, rget);
+	rget->dev.remote_key = ring_takeover_key(conn, get->remote_key);
+	if (!rget->registered)
+		ret = ring_bulk_reg(conn, rget, DEV_MEM_LOCAL);
+	if (ret)
+		return ret;
+	rget->registered = true;
+	return conn->link->ops->get(conn->link, &rget->dev);
 }
 
 struct core_get *ring_bulk_part_done(struct ring_conn *conn, struct ring_get *rget)
@@ -160,8 +182,7 @@ int ring_bulk_expose(struct core_chan *chan, const void *addr, size_t len,
 	if (conn->eng.err)
 		return conn->eng.err;
 	if (ring_transport_registers(transport)) {
-		ret = transport->dev_ops->mem_reg(transport->dev, addr, len, DEV_MEM_REMOTE_READ,
-						  &mem);
+		ret = transport->dev_ops->mem_reg(conn->dev, addr, len, DEV_MEM_REMOTE_READ, &mem);
 		if (ret)
 			return ret;
 	}
@@ -176,7 +197,7 @@ int ring_bulk_expose(struct core_chan *chan, const void *addr, size_t len,
 		return 0;
 	ret = ring_rail_expose(conn, addr, len, exposure);
 	if (ret)
-		transport->dev_ops->mem_dereg(transport->dev, mem);
+		transport->dev_ops->mem_dereg(conn->dev, mem);
 	return ret;
 }
 
@@ -190,6 +211,6 @@ void ring_bulk_unexpose(struct core_chan *chan, struct core_exposure *exposure)
 	if (exposure->engine && conn->link->ops->unexpose)
 		conn->link->ops->unexpose(conn->link, exposure->engine);
 	else if (exposure->engine)
-		transport->dev_ops->mem_dereg(transport->dev, exposure->engine);
+		transport->dev_ops->mem_dereg(conn->dev, exposure->engine);
 	exposure->engine = NULL;
 }

@@ -31,7 +31,7 @@ struct ring_get {
 	bool registered; /* the buffers are registered for the transfer */
 	bool reads;      /* bytes of a slot go to the buffers at the end */
 	bool on_rail;    /* part: goes over the rail */
-	bool waits;      /* part: in ring_rails.waiting */
+	bool waits;      /* in ring_rails.waiting, or held by a takeover */
 	/* Get that this is a part of (ring_rail.h); dev.user is the connection then. NULL: whole */
 	struct ring_stripe *stripe;
 };
@@ -51,6 +51,12 @@ void ring_bulk_unexpose(struct core_chan *chan, struct core_exposure *exposure);
 int ring_bulk_reg(struct ring_conn *conn, struct ring_get *rget, unsigned access);
 /** Ends the use of slot or registration, and delivers the bytes of a read. */
 void ring_bulk_release(struct ring_conn *conn, struct ring_get *rget);
+
+/**
+ * Posts a get, or a part of one, that a takeover has held. Returns like dev_link_ops.get, or an
+ * error of the registration.
+ */
+int ring_bulk_post_held(struct ring_conn *conn, struct ring_get *rget);
 
 /**
  * Takes a get, or a part of one, that has ended. Returns the get if it has ended as a whole, with

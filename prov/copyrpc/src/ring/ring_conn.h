@@ -75,6 +75,7 @@ struct ring_tx {
 	uint64_t flush_start; /* First byte not yet posted: the metadata of the open batch */
 	uint32_t msg_cnt;     /* Messages in the open batch */
 	bool open;            /* True while a batch is open: [flush_start, producer) */
+	bool keeps_heads; /* Metadata is written into the local ring even if it does not travel */
 	struct ring_fast fast;
 	uint64_t credit; /* Unspent response bytes granted by the peer */
 	/* Position up to which everything has arrived at the peer (ack or fence) */
@@ -83,6 +84,9 @@ struct ring_tx {
 	uint64_t peer_advertised;
 	uint32_t post_cnt;
 	struct ring_post posts[RING_POSTS_MAX]; /* Oldest first */
+	/* Batches [replay, replay_end) follow posts[0], again (ring_takeover.h); equal: none do */
+	uint64_t replay;
+	uint64_t replay_end;
 };
 
 /** Receive side: a ring that the peer writes. */
@@ -157,6 +161,8 @@ struct ring_conn {
 	uint64_t read_base;    /* RING_READ_POSTED: value of remote_consumer at that time */
 	uint64_t read_next_ns; /* RING_READ_PAUSE: time of the next read */
 	bool attached;         /* The device polls the link */
+	struct dev *dev;       /* Device with which memory is registered: that of the link, */
+	struct dev *link_dev;  /* this one, except while a rail takes over */
 	struct ring_rail *rail; /* Link of the second device (ring_rail.h); NULL: there is none */
 	struct util_list balance_link; /* In transport->movable, while the link may move */
 	struct ring_moves_conn moves;

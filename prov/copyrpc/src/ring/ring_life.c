@@ -122,8 +122,8 @@ void ring_life_free(struct eng_conn *eng)
 {
 	struct ring_conn *conn = ring_life_conn(eng);
 
-	conn->link->ops->close(conn->link);
 	ring_rail_free(conn);
+	ring_rail_close_link(conn);
 	ring_conn_fini(conn);
 	free(conn);
 }

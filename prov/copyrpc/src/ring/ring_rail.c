@@ -8,6 +8,8 @@
 
 #include "engine/eng_engine.h"
 #include "engine/eng_stats.h"
+#include "ring/ring_rx.h"
+#include "ring/ring_takeover.h"
 #include "util/copy.h"
 #include "util/log.h"
 
@@ -23,10 +25,12 @@ struct ring_stripe {
 	int status;      /* The first error of a part, or 0 */
 };
 
-/** Exposure with a rail. Stored in core_exposure.engine. */
+/** Exposure of a connection with a rail. Stored in core_exposure.engine. */
 struct ring_exposed {
-	struct util_list link; /* ring_rail.exposed */
-	void *first;           /* core_exposure.engine of the first device */
+	struct util_list link;  /* ring_rail.exposed */
+	struct dev *first_dev;  /* device of the connection's link at that time, */
+	struct dev_mem *first;  /* and the registration with it; NULL: it has ended */
+	struct dev *second_dev; /* likewise of the rail */
 	struct dev_mem *second;
 };
 
@@ -49,7 +53,7 @@ bool ring_rail_prepare(struct ring_conn *conn, struct ring_transport *transport,
 		return false;
 	pthread_mutex_lock(&rails->lock);
 	if (rails->dev && !rails->is_out)
-		ret = transport->dev_ops->link_create(rails->dev, RING_RAIL_RING, &rail->link);
+		ret = transport->dev_ops->link_beside(rails->dev, conn->link, &rail->link);
 	if (!ret && (rail->link->ops->describe(rail->link, &own) || own.len != desc->len ||
 		     2 * own.len > sizeof(desc->bytes))) {
 		rail->link->ops->close(rail->link);
@@ -66,20 +70,38 @@ bool ring_rail_prepare(struct ring_conn *conn, struct ring_transport *transport,
 	desc->len += own.len;
 	util_list_init(&rail->exposed);
 	util_list_init(&rail->stripes);
+	util_list_init(&rail->taking);
+	rail->conn = conn;
 	conn->rail = rail;
 	return true;
 }
 
-static void ring_rail_release_exposed(struct ring_conn *conn)
+static void ring_rail_dereg(struct ring_conn *conn, struct dev *dev, struct dev_mem **mem)
 {
-	struct ring_transport *transport = ring_conn_transport(conn);
-	struct util_list *it;
+	if (*mem)
+		ring_conn_transport(conn)->dev_ops->mem_dereg(dev, *mem);
+	*mem = NULL;
+}
 
-	while ((it = util_list_pop(&conn->rail->exposed))) {
+void ring_rail_release_first(struct ring_conn *conn)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &conn->rail->exposed) {
 		struct ring_exposed *exposed = UTIL_CONTAINER_OF(it, struct ring_exposed, link);
 
-		transport->dev_ops->mem_dereg(transport->rails->dev, exposed->second);
-		exposed->second = NULL;
+		ring_rail_dereg(conn, exposed->first_dev, &exposed->first);
+	}
+}
+
+static void ring_rail_release_second(struct ring_conn *conn)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &conn->rail->exposed) {
+		struct ring_exposed *exposed = UTIL_CONTAINER_OF(it, struct ring_exposed, link);
+
+		ring_rail_dereg(conn, exposed->second_dev, &exposed->second);
 	}
 }
 
@@ -115,7 +137,8 @@ void ring_rail_drop(struct ring_conn *conn)
 		rail->link->ops->detach(rail->link);
 	rail->attached = false;
 	rail->is_ready = false;
-	ring_rail_release_exposed(conn);
+	util_list_remove(&rail->taking);
+	ring_rail_release_second(conn);
 	ring_rail_release_parts(conn);
 	pthread_mutex_lock(&rails->lock);
 	rail->link->ops->close(rail->link);
@@ -127,8 +150,28 @@ void ring_rail_drop(struct ring_conn *conn)
 void ring_rail_free(struct ring_conn *conn)
 {
 	ring_rail_drop(conn);
+	if (conn->rail)
+		util_list_remove(&conn->rail->taking);
 	free(conn->rail);
 	conn->rail = NULL;
+}
+
+void ring_rail_close_link(struct ring_conn *conn)
+{
+	struct ring_transport *transport = ring_conn_transport(conn);
+	struct ring_rails *rails = transport->rails;
+
+	if (!rails) {
+		conn->link->ops->close(conn->link);
+		return;
+	}
+	pthread_mutex_lock(&rails->lock);
+	conn->link->ops->close(conn->link);
+	if (conn->link_dev == transport->dev)
+		rails->first_cnt--;
+	else
+		rails->user_cnt--;
+	pthread_mutex_unlock(&rails->lock);
 }
 
 static int ring_rail_connect(struct ring_conn *conn, const struct dev_desc *second)
@@ -144,24 +187,25 @@ static int ring_rail_connect(struct ring_conn *conn, const struct dev_desc *seco
 	return link->caps & DEV_CAP_GET ? 0 : -FI_EOPNOTSUPP;
 }
 
-int ring_rail_establish(struct ring_conn *conn, bool has_rail, struct dev_desc *first,
-			const struct dev_desc *both)
+int ring_rail_split(const struct dev_desc *both, bool has_rail, struct dev_desc *first,
+		    struct dev_desc *second)
 {
-	struct dev_desc second = { .len = both->len / 2 };
-
 	*first = *both;
-	if (has_rail) {
-		if (both->len % 2)
-			return -FI_EIO;
-		first->len = second.len;
-		memcpy(second.bytes, both->bytes + second.len, second.len);
-	}
-	if (!conn->rail)
+	*second = (struct dev_desc){ 0 };
+	if (!has_rail)
 		return 0;
-	if (has_rail && !ring_rail_connect(conn, &second))
-		return 0;
-	ring_rail_free(conn);
+	if (both->len % 2)
+		return -FI_EIO;
+	second->len = both->len / 2;
+	first->len = second->len;
+	memcpy(second->bytes, both->bytes + second->len, second->len);
 	return 0;
+}
+
+void ring_rail_establish(struct ring_conn *conn, const struct dev_desc *second)
+{
+	if (conn->rail && (!second->len || ring_rail_connect(conn, second)))
+		ring_rail_free(conn);
 }
 
 /** Finds out whether the rail reaches the peer, before a message depends on it. */
@@ -185,6 +229,7 @@ void ring_rail_attach(struct ring_conn *conn)
 		return;
 	}
 	rail->attached = true;
+	conn->tx.keeps_heads = true;
 	ring_rail_test(rail);
 }
 
@@ -194,7 +239,8 @@ bool ring_rail_takes(struct ring_conn *conn, const struct core_get *get)
 {
 	struct ring_rail *rail = conn->rail;
 
-	if (!rail->link || get->len < RING_RAIL_MIN || !(get->remote_key >> 32))
+	if (!rail->link || rail->phase != RING_RAIL_BESIDE || get->len < RING_RAIL_MIN ||
+	    !(get->remote_key >> 32))
 		return false;
 	if (!rail->is_tested)
 		ring_rail_test(rail);
@@ -228,14 +274,13 @@ static struct ring_get *ring_rail_begin(struct ring_conn *conn, struct ring_stri
 	return part;
 }
 
-/** Posts a part. Like dev_link_ops.get, or an error of the registration. */
-static int ring_rail_post(struct ring_conn *conn, struct ring_get *part)
+int ring_rail_post(struct ring_conn *conn, struct ring_get *part)
 {
 	struct dev_link *link = part->on_rail ? conn->rail->link : conn->link;
 	uint64_t key = part->stripe->get->remote_key;
 	int ret = 0;
 
-	part->dev.remote_key = part->on_rail ? key >> 32 : (uint32_t)key;
+	part->dev.remote_key = part->on_rail ? key >> 32 : ring_takeover_key(conn, key);
 	if (!part->registered)
 		ret = ring_bulk_reg(conn, part, DEV_MEM_LOCAL);
 	if (ret)
@@ -368,6 +413,14 @@ static void ring_rail_fail(struct ring_conn *conn, int err)
 	}
 }
 
+static void ring_rail_down(struct ring_conn *conn, int err)
+{
+	if (ring_takeover_is_on(conn))
+		ring_conn_fail_cold(conn, err, NULL);
+	else
+		ring_rail_fail(conn, err);
+}
+
 static void ring_rail_event(struct ring_conn *conn, const struct dev_event *ev)
 {
 	switch (ev->kind) {
@@ -376,9 +429,21 @@ static void ring_rail_event(struct ring_conn *conn, const struct dev_event *ev)
 		conn->rail->is_ready = true;
 		eng_stats_conn_moved(&conn->eng);
 		break;
-	case DEV_EV_DOWN: ring_rail_fail(conn, ev->status); break;
-	default: ring_rail_fail(conn, -FI_EIO); break; /* the peer writes there */
+	case DEV_EV_IMM: ring_takeover_received(conn, ev->imm); break;
+	case DEV_EV_DOWN: ring_rail_down(conn, ev->status); break;
+	default: ring_rail_down(conn, -FI_EIO); break;
 	}
+}
+
+/** Handles an event of a link that is the connection's only one. */
+static void ring_rails_event(struct ring_conn *conn, const struct dev_event *ev)
+{
+	if (ev->kind != DEV_EV_IMM) {
+		ring_rx_event_cold(conn, ev);
+		return;
+	}
+	ring_rx_batch(conn->link->ops, conn, ev->imm);
+	ring_ack_on_progress(conn, ev->imm);
 }
 
 /** Tries once each of the parts that wait. */
@@ -408,49 +473,69 @@ bool ring_rails_poll(struct ring_transport *transport)
 	if (!rails)
 		return false;
 	while (budget && rails->dev && transport->dev_ops->poll(rails->dev, &ev)) {
-		ring_rail_event(ev.link->user, &ev);
+		struct ring_conn *conn = ev.link->user;
+
+		if (ev.link == conn->link)
+			ring_rails_event(conn, &ev);
+		else
+			ring_rail_event(conn, &ev);
 		budget--;
 	}
 	if (!util_list_is_empty(&rails->waiting))
 		ring_rails_retry(rails);
+	if (!util_list_is_empty(&rails->taking))
+		ring_takeover_work(rails);
 	return !budget;
 }
 
 /* ---- exposures ---- */
 
+/**
+ * Registers the bytes with the second device, too: one that takes over has to reach all of them.
+ */
+static int ring_rail_expose_second(struct ring_conn *conn, const void *addr, size_t len,
+				   struct ring_exposed *exposed)
+{
+	struct ring_transport *transport = ring_conn_transport(conn);
+
+	if (!conn->rail->link || conn->rail->phase != RING_RAIL_BESIDE)
+		return 0;
+	exposed->second_dev = transport->rails->dev;
+	return transport->dev_ops->mem_reg(exposed->second_dev, addr, len, DEV_MEM_REMOTE_READ,
+					   &exposed->second);
+}
+
 int ring_rail_expose(struct ring_conn *conn, const void *addr, size_t len,
 		     struct core_exposure *exposure)
 {
-	struct ring_transport *transport = ring_conn_transport(conn);
-	struct ring_exposed *exposed = malloc(sizeof(*exposed));
-	int ret;
+	struct ring_exposed *exposed = calloc(1, sizeof(*exposed));
+	int ret = -FI_ENOMEM;
 
-	if (!exposed)
-		return -FI_ENOMEM;
-	*exposed = (struct ring_exposed){ .first = exposure->engine };
-	util_list_init(&exposed->link);
+	if (exposed)
+		ret = ring_rail_expose_second(conn, addr, len, exposed);
+	if (ret) {
+		free(exposed);
+		return ret;
+	}
+	exposed->first_dev = conn->dev;
+	exposed->first = exposure->engine;
 	exposure->engine = exposed;
-	if (!conn->rail->link || len < RING_RAIL_MIN)
-		return 0;
-	ret = transport->dev_ops->mem_reg(transport->rails->dev, addr, len, DEV_MEM_REMOTE_READ,
-					  &exposed->second);
-	if (ret)
-		return 0; /* by the first device alone */
-	exposure->key |= exposed->second->remote_key << 32;
+	if (exposed->second)
+		exposure->key |= exposed->second->remote_key << 32;
+	util_list_init(&exposed->link);
 	util_list_push_back(&conn->rail->exposed, &exposed->link);
 	return 0;
 }
 
 void ring_rail_unexpose(struct ring_conn *conn, struct core_exposure *exposure)
 {
-	struct ring_transport *transport = ring_conn_transport(conn);
 	struct ring_exposed *exposed = exposure->engine;
 
 	if (!exposed)
 		return;
 	util_list_remove(&exposed->link);
-	if (exposed->second)
-		transport->dev_ops->mem_dereg(transport->rails->dev, exposed->second);
-	exposure->engine = exposed->first;
+	ring_rail_dereg(conn, exposed->first_dev, &exposed->first);
+	ring_rail_dereg(conn, exposed->second_dev, &exposed->second);
+	exposure->engine = NULL;
 	free(exposed);
 }

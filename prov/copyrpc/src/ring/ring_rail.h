@@ -3,11 +3,11 @@
  * Rails: a second device of a transport, which moves half of each long get (docs/rails.md).
  *
  * A connection keeps its messages on the link of the first device. Where both ends have a second
- * one, it has a link there too, its *rail*. The ring of that link is not used: nothing but gets
- * goes over it. A get of at least RING_RAIL_MIN bytes is split into two parts, one for each link,
- * which end on their own; the get ends with the last one. A part that the rail did not finish is
- * done again over the first link. The rail of one end serves its own gets: the peer's device only
- * responds.
+ * one, it has a link there too, its *rail*, over the same rings. Nothing but gets goes over it,
+ * until it takes the place of a first link that has failed (ring_takeover.h). A get of at least
+ * RING_RAIL_MIN bytes is split into two parts, one for each link, which end on their own; the get
+ * ends with the last one. A part that the rail did not finish is done again over the first link.
+ * The rail of one end serves its own gets: the peer's device only responds.
  *
  * Key of an exposure: that of the first device, and that of the second one in the upper 32 bits; 0
  * there if it has none.
@@ -28,7 +28,6 @@
 
 #define RING_RAIL_MIN     (128u << 10) /* Shortest get that is split */
 #define RING_RAIL_ALIGN   4096u        /* Bytes of the first part are a multiple */
-#define RING_RAIL_RING    1024u        /* Bytes of the ring of its link, which nothing uses */
 #define RING_RAIL_FEATURE 1u           /* ring_params.features: a second description follows */
 
 /** Second device of a transport. */
@@ -37,18 +36,38 @@ struct ring_rails {
 	struct dev *dev;          /* NULL: none now */
 	bool is_out;              /* No new links: the port is down, or the device has failed */
 	uint32_t user_cnt;        /* Links on it; under the lock */
+	uint32_t first_cnt;       /* Links on the first device; under the lock */
 	uint64_t open_ns;         /* Earliest time of the next attempt to open it */
 	uint64_t pause_ns;        /* From that attempt to the one after it, if it fails */
 	int wait_fd;              /* Readable when one of the two devices is */
 	struct util_list waiting; /* dev_get.dev_link: parts for which a link had no room */
+	struct util_list taking;  /* ring_rail.taking: takeovers that are not complete */
+	/*
+	 * ring_conn.dirty_link and ring_ack.link while a rail takes over: nothing can leave, and
+	 * threads may sleep. Never looked through
+	 */
+	struct util_list parked;
+};
+
+/** Steps of a takeover (ring_takeover.h). */
+enum ring_rail_phase {
+	RING_RAIL_BESIDE, /* The first link is in use */
+	RING_RAIL_LEFT,   /* The first link has failed */
+	RING_RAIL_SENT,   /* And the peer knows what has arrived */
+	RING_RAIL_TAKEN,  /* The rail is the connection's link */
 };
 
 /** Rail of a connection; kept, without its link, until the connection is freed. */
 struct ring_rail {
-	struct dev_link *link; /* NULL: it failed */
+	struct ring_conn *conn;
+	struct dev_link *link; /* NULL: it failed, or has taken over */
 	bool attached;
-	bool is_tested;           /* A READ was posted to find out whether the peer is reached */
-	bool is_ready;            /* The READ has come back */
+	bool is_tested; /* A READ was posted to find out whether the peer is reached */
+	bool is_ready;  /* The READ has come back */
+	enum ring_rail_phase phase;
+	bool has_peer_pos;        /* The peer's position has arrived: */
+	uint64_t peer_pos;        /* up to there it has received */
+	struct util_list taking;  /* In ring_rails.taking */
 	struct util_list exposed; /* ring_exposed.link */
 	struct util_list stripes; /* ring_stripe.link: gets in two parts that are in progress */
 };
@@ -61,6 +80,8 @@ void ring_rails_close(struct ring_transport *transport);
  * and the second one is not, so that ring_rails_swap follows. Opens a second device again.
  */
 int ring_rails_health(struct ring_transport *transport);
+/** Returns true if no link is left on the first device. */
+bool ring_rails_is_unused(struct ring_transport *transport);
 /** Makes the second device the first one. Returns false if it is out, too. */
 bool ring_rails_swap(struct ring_transport *transport);
 /** Opens the first device, on another port than the second one. Returns 0 or -FI_E*. */
@@ -78,18 +99,31 @@ int ring_rails_arm(struct ring_transport *transport);
  */
 bool ring_rail_prepare(struct ring_conn *conn, struct ring_transport *transport,
 		       struct dev_desc *desc);
-/** Splits the description of the peer if it `has_rail`, and connects the rail. Control thread. */
-int ring_rail_establish(struct ring_conn *conn, bool has_rail, struct dev_desc *first,
-			const struct dev_desc *both);
+/**
+ * Splits the description of the peer if it `has_rail`. Returns 0, or -FI_EIO if it is malformed.
+ */
+int ring_rail_split(const struct dev_desc *both, bool has_rail, struct dev_desc *first,
+		    struct dev_desc *second);
+/** Connects the rail behind the first link, or frees it. Control thread. */
+void ring_rail_establish(struct ring_conn *conn, const struct dev_desc *second);
+/** Counts a link of the first device, or one that is closed. */
+void ring_rails_count(struct ring_transport *transport, int links);
 void ring_rail_attach(struct ring_conn *conn);
 /** Ends the use of the rail's device. The rail's parts stay open. */
 void ring_rail_drop(struct ring_conn *conn);
+/** Frees the rail; before the link over whose rings it is. */
 void ring_rail_free(struct ring_conn *conn);
+/** Closes the connection's link, on either device. */
+void ring_rail_close_link(struct ring_conn *conn);
+/** Ends the registrations of exposures with the first device. */
+void ring_rail_release_first(struct ring_conn *conn);
 
 /** Returns true if the get is to be split. */
 bool ring_rail_takes(struct ring_conn *conn, const struct core_get *get);
 /** Like core_chan_ops.get, in two parts. */
 int ring_rail_get(struct ring_conn *conn, struct core_get *get);
+/** Posts a part of a get. Returns like dev_link_ops.get, or an error of the registration. */
+int ring_rail_post(struct ring_conn *conn, struct ring_get *part);
 /** Frees the parts of gets that are open while the connection closes. The links are detached. */
 void ring_rail_abandon(struct ring_conn *conn);
 /**
@@ -98,10 +132,10 @@ void ring_rail_abandon(struct ring_conn *conn);
  */
 struct core_get *ring_rail_join(struct ring_get *part);
 
-/** Adds the second device to an exposure of the first one. Returns 0 or -FI_ENOMEM. */
+/** Adds the second device to an exposure of the first one. Returns 0 or -FI_E*. */
 int ring_rail_expose(struct ring_conn *conn, const void *addr, size_t len,
 		     struct core_exposure *exposure);
-/** Removes it: exposure->engine is that of the first device again. */
+/** Ends an exposure with both devices. */
 void ring_rail_unexpose(struct ring_conn *conn, struct core_exposure *exposure);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "ring/ring_direct.h"
 #include "ring/ring_rail.h"
+#include "ring/ring_takeover.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/param.h"
@@ -89,6 +90,8 @@ int ring_rails_open(struct ring_transport *transport)
 	}
 	pthread_mutex_init(&rails->lock, NULL);
 	util_list_init(&rails->waiting);
+	util_list_init(&rails->taking);
+	util_list_init(&rails->parked);
 	rails->pause_ns = RING_RAILS_PAUSE_NS;
 	transport->rails = rails;
 	ring_rails_watch(transport, true);
@@ -99,6 +102,28 @@ int ring_rails_open(struct ring_transport *transport)
 			  "a second one is looked for while this process runs\n",
 			  util_params.rails);
 	return 0;
+}
+
+void ring_rails_count(struct ring_transport *transport, int links)
+{
+	struct ring_rails *rails = transport->rails;
+
+	if (!rails)
+		return;
+	pthread_mutex_lock(&rails->lock);
+	rails->first_cnt += (uint32_t)links;
+	pthread_mutex_unlock(&rails->lock);
+}
+
+bool ring_rails_is_unused(struct ring_transport *transport)
+{
+	struct ring_rails *rails = transport->rails;
+	uint32_t cnt;
+
+	pthread_mutex_lock(&rails->lock);
+	cnt = rails->first_cnt;
+	pthread_mutex_unlock(&rails->lock);
+	return !cnt;
 }
 
 void ring_rails_close(struct ring_transport *transport)
@@ -143,6 +168,7 @@ bool ring_rails_swap(struct ring_transport *transport)
 {
 	struct ring_rails *rails = transport->rails;
 	struct dev *dev = transport->dev;
+	uint32_t links;
 
 	if (!rails || !rails->dev || transport->dev_ops->health(rails->dev))
 		return false;
@@ -154,6 +180,9 @@ bool ring_rails_swap(struct ring_transport *transport)
 	pthread_mutex_lock(&rails->lock);
 	transport->dev = rails->dev;
 	rails->dev = dev;
+	links = rails->user_cnt;
+	rails->user_cnt = rails->first_cnt;
+	rails->first_cnt = links;
 	rails->is_out = true;
 	pthread_mutex_unlock(&rails->lock);
 	ring_direct_regs_renew(transport);
@@ -164,8 +193,9 @@ int ring_rails_open_first(struct ring_transport *transport)
 {
 	struct ring_rails *rails = transport->rails;
 
-	/* Both are out: no connection is left, and what has failed has to be opened again. */
-	if (rails && rails->dev && transport->dev_ops->health(rails->dev) == -FI_EIO) {
+	/* Both are out: what has failed has to be opened again, unless links are left on it. */
+	if (rails && rails->dev && !rails->user_cnt &&
+	    transport->dev_ops->health(rails->dev) == -FI_EIO) {
 		pthread_mutex_lock(&rails->lock);
 		ring_rails_close_second(transport);
 		pthread_mutex_unlock(&rails->lock);
@@ -179,7 +209,7 @@ int ring_rails_arm(struct ring_transport *transport)
 {
 	struct ring_rails *rails = transport->rails;
 
-	if (!util_list_is_empty(&rails->waiting))
+	if (!util_list_is_empty(&rails->waiting) || ring_takeover_is_due(rails))
 		return -FI_EAGAIN;
 	return rails->dev ? transport->dev_ops->arm(rails->dev) : 0;
 }

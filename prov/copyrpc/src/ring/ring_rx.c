@@ -5,6 +5,7 @@
 #include <endian.h>
 
 #include "ring/ring_call.h"
+#include "ring/ring_takeover.h"
 
 static const char *ring_rx_refused(enum core_rx_verdict verdict)
 {
@@ -65,6 +66,12 @@ const char *ring_rx_call(struct ring_conn *conn, uint32_t call_id, uint32_t pigg
 void ring_rx_release_retained(struct core_chan *chan, core_retain_t retain)
 {
 	ring_call_release(ring_conn_of(chan), retain);
+}
+
+void ring_rx_down_cold(struct ring_conn *conn, int err)
+{
+	if (!conn->rail || !ring_takeover_begin(conn))
+		ring_conn_fail_cold(conn, err, NULL);
 }
 
 const char *ring_rx_in_word_cold(const struct dev_link_ops *dev, struct ring_conn *conn)

@@ -260,6 +260,9 @@ UTIL_INLINE void ring_rx_batch(const struct dev_link_ops *dev, struct ring_conn 
 
 #define RING_RX_BUDGET 64u
 
+/** Handles the failure of the connection's link. */
+void ring_rx_down_cold(struct ring_conn *conn, int err);
+
 /** Handles the events that are not a batch. */
 static inline void ring_rx_event_cold(struct ring_conn *conn, const struct dev_event *ev)
 {
@@ -269,7 +272,7 @@ static inline void ring_rx_event_cold(struct ring_conn *conn, const struct dev_e
 	case DEV_EV_GET: ring_bulk_get_done(conn, ev->get); break;
 	case DEV_EV_ACCESS: ring_access_ended(conn, (uint32_t)ev->value); break;
 	case DEV_EV_WITHDRAWN: eng_conn_withdrawn(&conn->eng); break;
-	case DEV_EV_DOWN: ring_conn_fail_cold(conn, ev->status, NULL); break;
+	case DEV_EV_DOWN: ring_rx_down_cold(conn, ev->status); break;
 	case DEV_EV_IMM: break;
 	}
 }

@@ -71,6 +71,8 @@ static int ring_setup_link(struct ring_conn *conn, struct ring_transport *transp
 
 	if (ret)
 		return ret;
+	conn->dev = transport->dev;
+	conn->link_dev = transport->dev;
 	params->dev.peer_moves =
 		util_params.rc_interval_ms && (params->features & WIRE_CM_FEATURE_MOVES);
 	ret = conn->link->ops->describe(conn->link, &params->dev);
@@ -102,6 +104,7 @@ int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep, vo
 		free(conn);
 		return ret;
 	}
+	ring_rails_count(transport, 1);
 	has_rail = transport->rails && (params->features & WIRE_CM_FEATURE_RAILS) &&
 		   ring_rail_prepare(conn, transport, &params->dev);
 	ring_setup_params(params, has_rail);
@@ -139,7 +142,7 @@ int ring_setup_establish(struct eng_conn *eng, const struct cm_params *peer)
 	struct ring_conn *conn = ring_conn_of(&eng->chan);
 	struct dev_link *link = conn->link;
 	struct ring_params peer_params;
-	struct dev_desc first;
+	struct dev_desc first, second;
 	int ret;
 
 	if (peer->engine_len != sizeof(peer_params))
@@ -153,14 +156,15 @@ int ring_setup_establish(struct eng_conn *eng, const struct cm_params *peer)
 			  peer_params.version, peer_params.features, RING_SETUP_VERSION);
 		return -FI_EOPNOTSUPP;
 	}
-	ret = ring_rail_establish(conn, peer_params.features & RING_RAIL_FEATURE, &first,
-				  &peer->dev);
+	ret = ring_rail_split(&peer->dev, peer_params.features & RING_RAIL_FEATURE, &first,
+			      &second);
 	if (!ret)
 		ret = link->ops->connect(link, &first);
 	if (!ret)
 		ret = ring_setup_count_send_ring(conn);
 	if (ret)
 		return ret;
+	ring_rail_establish(conn, &second);
 	if (link->tx_len < RING_LEN_MIN || link->tx_len > RING_LEN_MAX ||
 	    !util_is_pow2(link->tx_len))
 		return -FI_EIO;

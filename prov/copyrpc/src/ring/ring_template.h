@@ -233,9 +233,11 @@ static void ring_this_flush(struct eng_transport *transport)
 
 #ifdef RING_FAILS
 #define RING_HEALTH ring_transport_health
+#define RING_UNUSED ring_transport_is_unused
 #define RING_REOPEN ring_transport_reopen
 #else
 #define RING_HEALTH NULL
+#define RING_UNUSED NULL
 #define RING_REOPEN NULL
 #endif
 #ifdef RING_MOVES
@@ -248,7 +250,7 @@ static void ring_this_flush(struct eng_transport *transport)
 	{                                                                                          \
 		.path = RING_PATH, .name = RING_NAME, .probe = ring_this_probe,                    \
 		.open = ring_this_open, .close = ring_transport_close, .health = RING_HEALTH,      \
-		.reopen = RING_REOPEN, .prepare = ring_setup_prepare,                              \
+		.is_unused = RING_UNUSED, .reopen = RING_REOPEN, .prepare = ring_setup_prepare,    \
 		.establish = ring_setup_establish, .conn_name = ring_life_name,                    \
 		.attach = ring_life_attach, .has_received = ring_life_has_received,                \
 		.drain = ring_life_drain, .withdraw = ring_life_withdraw, .end = ring_life_end,    \

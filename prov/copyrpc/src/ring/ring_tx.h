@@ -149,7 +149,7 @@ static_assert(WIRE_IMM_SHORT == DEV_IMM_SHORT && WIRE_IMM_UNITS_MAX == 0xffff &&
 /** Returns the closed bytes that the device has not accepted. */
 static inline uint64_t ring_tx_queued_len(const struct ring_tx *tx)
 {
-	uint64_t len = 0;
+	uint64_t len = tx->replay_end - tx->replay;
 	uint32_t i;
 
 	for (i = 0; i < tx->post_cnt; i++)
@@ -195,6 +195,9 @@ UTIL_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *
 	ring_conn_mark_dirty(conn);
 }
 
+/** Replaces the oldest post, which was accepted, by the next batch of a takeover. False: none. */
+bool ring_takeover_next(struct ring_conn *conn, struct ring_post *post);
+
 /** Posts the queued batches and markers as far as the device has space. */
 UTIL_INLINE void ring_tx_repost(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
@@ -203,7 +206,8 @@ UTIL_INLINE void ring_tx_repost(const struct dev_link_ops *dev, struct ring_conn
 
 	while (done < tx->post_cnt && !dev->write_imm(conn->link, tx->posts[done].off,
 						      tx->posts[done].len, tx->posts[done].imm))
-		done++;
+		if (tx->replay == tx->replay_end || !ring_takeover_next(conn, &tx->posts[done]))
+			done++;
 	tx->post_cnt -= done;
 	memmove(tx->posts, tx->posts + done, tx->post_cnt * sizeof(tx->posts[0]));
 }
@@ -276,6 +280,8 @@ UTIL_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct
 		ring_tx_meta(conn, tx->flush_start, tx->msg_cnt);
 		return post;
 	}
+	if (UTIL_UNLIKELY(tx->keeps_heads))
+		ring_tx_meta(conn, tx->flush_start, tx->msg_cnt);
 	conn->rx.advertised = conn->rx.consumer;
 	post.off += WIRE_META_LEN;
 	post.len -= WIRE_META_LEN;

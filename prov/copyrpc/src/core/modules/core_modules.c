@@ -105,6 +105,7 @@ const struct core_upcalls core_upcall_table = {
 	.on_get_done = core_modules_on_get_done,
 	.on_acked = core_pending_on_acked,
 	.on_accessed = core_rma_simple_ended,
+	.on_undirect = core_peer_on_undirect,
 	.on_up = core_peer_on_up,
 	.on_connect_failed = core_peer_on_connect_failed,
 	.on_accepted = core_conn_on_accepted,
