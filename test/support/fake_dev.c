@@ -27,11 +27,14 @@ void fake_dev_init(struct fake_dev *fake, bool direct, uint64_t seed)
 
 /* ---- memory ---- */
 
-/** Checks that [addr, addr + len) is registered for `access`. */
-void fake_check_mem(const struct fake_mem *mem, const void *addr, size_t len, unsigned access)
+/** Checks that [addr, addr + len) is registered with the device for `access`. */
+void fake_check_mem(const struct fake_dev *fake, const struct fake_mem *mem, const void *addr,
+		    size_t len, unsigned access)
 {
 	if (!mem || mem->magic != FAKE_MEM_MAGIC)
 		fake_fail("memory at %p is not registered", addr);
+	if (mem->dev != fake)
+		fake_fail("memory at %p is registered with another device", addr);
 	if ((access && !(mem->access & access)) || (const uint8_t *)addr < mem->addr ||
 	    (const uint8_t *)addr + len > mem->addr + mem->len)
 		fake_fail("memory at %p is not registered for this (%#x)", addr, access);
@@ -68,6 +71,7 @@ static int fake_mem_reg(struct dev *dev, const void *addr, size_t len, unsigned 
 	if (!len)
 		fake_fail("nothing at %p is registered", addr);
 	*mem = (struct fake_mem){ .base.remote_key = fake_key_take(mem),
+				  .dev = fake,
 				  .magic = FAKE_MEM_MAGIC,
 				  .addr = addr,
 				  .len = len,
@@ -79,6 +83,8 @@ static int fake_mem_reg(struct dev *dev, const void *addr, size_t len, unsigned 
 
 static void fake_mem_dereg(struct dev *dev, struct dev_mem *mem)
 {
+	if (((struct fake_mem *)mem)->dev != fake_dev_from(dev))
+		fake_fail("memory is deregistered with another device");
 	fake_dev_from(dev)->mem_cnt--;
 	((struct fake_mem *)mem)->magic = 0;
 	fake_keys[mem->remote_key - 1] = NULL;
@@ -149,11 +155,13 @@ static int fake_dev_wait_fd(struct dev *dev)
 
 static int fake_dev_arm(struct dev *dev)
 {
+	fake_dev_from(dev)->armed = true;
 	return 0;
 }
 
 static void fake_dev_disarm(struct dev *dev)
 {
+	fake_dev_from(dev)->armed = false;
 }
 
 static int fake_nic_probe(struct dev_about *about)
@@ -162,29 +170,69 @@ static int fake_nic_probe(struct dev_about *about)
 	return fake_nic_absent ? -FI_ENODEV : 0;
 }
 
+bool fake_nic_absent, fake_nic_alone, fake_nic_blind;
+unsigned fake_nic_open_cnt, fake_nic_tries;
+
+static struct dev *const fake_no_dev = (struct dev *)1;
+
+/** After an error *dev is no device, nor NULL. */
 static int fake_nic_open(struct dev **dev)
 {
 	int ret = fake_nic_absent ? -FI_ENODEV : fake_dev_open(dev);
+	struct fake_dev *fake;
 
-	if (ret)
+	if (ret) {
+		*dev = fake_no_dev;
 		return ret;
-	fake_dev_from(*dev)->direct = false;
-	fake_dev_from(*dev)->registers = true;
-	fake_dev_from(*dev)->get_later = true;
+	}
+	fake = fake_dev_from(*dev);
+	fake->direct = false;
+	fake->registers = true;
+	fake->get_later = true;
+	fake_nic_open_cnt++;
+	if (!fake_nic_blind)
+		return 0;
+	close(fake->fd);
+	fake->fd = -1;
 	return 0;
 }
 
-bool fake_nic_absent;
+static int fake_nic_open_beside(struct dev *other, struct dev **dev)
+{
+	int ret;
+
+	fake_nic_tries++;
+	if (fake_dev_from(other)->fd < 0)
+		fake_fail("a device is opened beside one that is not open");
+	*dev = fake_no_dev;
+	ret = fake_nic_alone ? -FI_ENODEV : fake_nic_open(dev);
+	if (!ret)
+		fake_dev_from(*dev)->beside = other;
+	return ret;
+}
+
+static void fake_nic_close(struct dev *dev)
+{
+	fake_nic_open_cnt--;
+	fake_dev_close(dev);
+}
+
+static int fake_nic_health(struct dev *dev)
+{
+	return fake_dev_from(dev)->health;
+}
 
 const struct dev_ops fake_nic_ops = {
 	.name = "fake nic",
 	.probe = fake_nic_probe,
 	.open = fake_nic_open,
-	.close = fake_dev_close,
+	.open_beside = fake_nic_open_beside,
+	.close = fake_nic_close,
 	.link_create = fake_link_create,
 	.link_beside = fake_link_beside,
 	.mem_reg = fake_mem_reg,
 	.mem_dereg = fake_mem_dereg,
+	.health = fake_nic_health,
 	.poll = fake_dev_poll,
 	.wait_fd = fake_dev_wait_fd,
 	.arm = fake_dev_arm,

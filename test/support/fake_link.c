@@ -44,8 +44,11 @@ static void fake_forget(struct fake_link *f)
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &fake_open) {
 		struct fake_link *other = UTIL_CONTAINER_OF(it, struct fake_link, open_link);
 
-		if (other->peer == f)
-			other->peer = NULL;
+		if (other->peer != f)
+			continue;
+		other->peer = NULL;
+		if (other->is_rail && other->wire_sent != other->wire_tail)
+			other->down = -FI_ETIMEDOUT;
 	}
 	pthread_mutex_unlock(&fake_open_lock);
 }
@@ -99,10 +102,11 @@ static void fake_get_copy(struct fake_link *f, struct dev_get *get)
 	size_t i;
 
 	if (f->dev->registers) {
-		fake_check_mem(fake_key_find(get->remote_key), from, get->len, DEV_MEM_REMOTE_READ);
+		fake_check_mem(f->peer->dev, fake_key_find(get->remote_key), from, get->len,
+			       DEV_MEM_REMOTE_READ);
 		for (i = 0; i < get->iov_cnt; i++)
 			if (get->iov[i].iov_len)
-				fake_check_mem((const struct fake_mem *)get->mem[i],
+				fake_check_mem(f->dev, (const struct fake_mem *)get->mem[i],
 					       get->iov[i].iov_base, get->iov[i].iov_len,
 					       DEV_MEM_LOCAL);
 	}
@@ -115,9 +119,10 @@ static void fake_put_copy(struct fake_link *f, struct dev_get *get)
 	void *to = (void *)(uintptr_t)get->remote_addr;
 	size_t i;
 
-	fake_check_mem(fake_key_find(get->remote_key), to, get->len, DEV_MEM_REMOTE_WRITE);
+	fake_check_mem(f->peer->dev, fake_key_find(get->remote_key), to, get->len,
+		       DEV_MEM_REMOTE_WRITE);
 	for (i = 0; i < get->iov_cnt && !(get->flags & DEV_GET_INLINE); i++)
-		fake_check_mem((const struct fake_mem *)get->mem[i], get->iov[i].iov_base,
+		fake_check_mem(f->dev, (const struct fake_mem *)get->mem[i], get->iov[i].iov_base,
 			       get->iov[i].iov_len, 0);
 	util_iov_gather(to, get->iov, get->iov_cnt, 0, get->len);
 	get->status = 0;
@@ -160,10 +165,30 @@ static int fake_get(struct dev_link *link, struct dev_get *get)
 
 /* ---- events ---- */
 
+/** Returns true if memory with this key has the bytes: a key may be another one's by now. */
+static bool fake_has(const struct fake_dev *fake, const struct dev_get *get)
+{
+	const struct fake_mem *mem = fake_key_find(get->remote_key);
+	const uint8_t *from = (const uint8_t *)(uintptr_t)get->remote_addr;
+
+	return mem && mem->dev == fake && mem->access & DEV_MEM_REMOTE_READ && from >= mem->addr &&
+	       from + get->len <= mem->addr + mem->len;
+}
+
+/** Returns true if the link ends, as what it reads is gone. */
+static bool fake_is_gone(const struct fake_link *f)
+{
+	const struct dev_get *get = f->shown ? f->get : NULL;
+
+	if (!f->dev->frail || (!get && !f->read_busy))
+		return false;
+	return !f->peer || (get && !fake_has(f->peer->dev, get));
+}
+
 /** Completes a READ in two steps at different times: load at the peer, then the event here. */
 static bool fake_poll_read(struct fake_link *f, struct dev_event *ev)
 {
-	if (!f->read_busy || f->dead || !f->peer ||
+	if (!f->read_busy || f->dead || !f->peer || f->dev->lose_reads ||
 	    (!f->dev->eager && rng_chance(&f->dev->rng, 3, 4)))
 		return false;
 	if (f->dev->late && (int64_t)(f->wire_sent - f->read_behind) < 0)
@@ -181,9 +206,16 @@ static bool fake_poll_read(struct fake_link *f, struct dev_event *ev)
 bool fake_poll_link(struct dev_link *link, struct dev_event *ev)
 {
 	struct fake_link *f = fake_link_of(link);
-	struct dev_get *get = f->get;
-	int down = f->down;
+	struct dev_get *get;
+	int down;
 
+	if (fake_is_gone(f)) {
+		f->get = NULL;
+		f->read_busy = false;
+		f->down = -FI_EIO;
+	}
+	get = f->get;
+	down = f->down;
 	if (fake_poll_imm(f, ev) || fake_poll_read(f, ev))
 		return true;
 	if (f->acks && !f->dead) {

@@ -47,23 +47,29 @@ struct fake_dev {
 	bool no_read;    /* read_consumer always returns -FI_EAGAIN */
 	bool get_later;  /* get completes by event */
 	bool sink;       /* Nothing arrives, only bounds are checked: a peer under test control */
+	bool lose_reads; /* No read_consumer comes back */
+	bool frail;      /* A read of a closed link, or of memory not registered, ends the link */
 	uint32_t ahead;  /* Direct: inband_len less 32; for links connected from now on */
 	uint32_t sq_len; /* Staged: writes that may be queued for delivery; 0: none */
 	int fail_create; /* Results of the next link_create, connect, attach */
 	int fail_connect;
 	int fail_attach;
 	int fail_reg;
-	bool registers;   /* A get needs registered memory at both ends */
-	unsigned mem_cnt; /* Registered regions */
+	bool registers;     /* A get needs registered memory at both ends */
+	unsigned mem_cnt;   /* Registered regions */
+	int health;         /* Result of dev_ops.health */
+	struct dev *beside; /* Device that it was opened beside; NULL: it was opened alone */
 	struct rng rng;
 	struct fake_link *links[FAKE_LINKS_MAX];
 	unsigned link_cnt;
 	uint64_t write_cnt; /* Accepted writes */
 	int fd;             /* wait_fd: never readable; set in devices made by open */
+	bool armed;
 };
 
 struct fake_mem {
 	struct dev_mem base; /* First member */
+	struct fake_dev *dev;
 	uint32_t magic;
 	const uint8_t *addr;
 	size_t len;
@@ -106,10 +112,13 @@ extern const struct dev_ops fake_dev_ops;
 
 /**
  * Staged device as a NIC: registers memory, completes gets later. Absent while fake_nic_absent is
- * set.
+ * set; without a second one while fake_nic_alone is. fake_nic_blind: no wait_fd of a device opened
+ * meanwhile is valid.
  */
 extern const struct dev_ops fake_nic_ops;
-extern bool fake_nic_absent;
+extern bool fake_nic_absent, fake_nic_alone, fake_nic_blind;
+extern unsigned fake_nic_open_cnt; /* Devices that are open */
+extern unsigned fake_nic_tries;    /* Attempts to open a second one */
 
 /** Initializes a device that behaves as its fields say: set them after the call. */
 void fake_dev_init(struct fake_dev *fake, bool direct, uint64_t seed);
@@ -158,8 +167,9 @@ int fake_link_beside(struct dev *dev, struct dev_link *first, struct dev_link **
 bool fake_poll_link(struct dev_link *link, struct dev_event *ev);
 /** Returns the memory that is registered with this key, or NULL. */
 const struct fake_mem *fake_key_find(uint64_t key);
-/** Checks that [addr, addr + len) is registered for `access`. */
-void fake_check_mem(const struct fake_mem *mem, const void *addr, size_t len, unsigned access);
+/** Checks that [addr, addr + len) is registered with the device for `access`. */
+void fake_check_mem(const struct fake_dev *fake, const struct fake_mem *mem, const void *addr,
+		    size_t len, unsigned access);
 
 /** Fills in an event of that link. Returns true. */
 static inline bool fake_ev(struct fake_link *f, struct dev_event *ev, struct dev_event value)

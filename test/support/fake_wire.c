@@ -106,6 +106,8 @@ static int fake_word_write(struct fake_link *f, uint64_t off, uint32_t len, uint
 		fake_fail("position with %u bytes at %#lx", len, off);
 	if (f->wire_tail - f->wire_sent >= f->dev->sq_len)
 		return -FI_EAGAIN;
+	if (!f->peer) /* nothing acknowledges it */
+		f->down = -FI_ETIMEDOUT;
 	f->wire[f->wire_tail++ & f->wire_mask] =
 		(struct fake_write){ .off = off, .len = len, .imm = imm, .is_word = true };
 	f->dev->write_cnt++;
@@ -164,7 +166,7 @@ bool fake_link_deliver(struct dev_link *link)
 	struct fake_link *f = fake_link_of(link);
 	struct fake_write w;
 
-	if (f->dev->direct || f->wire_sent == f->wire_tail)
+	if (f->dev->direct || !f->peer || f->wire_sent == f->wire_tail)
 		return false;
 	w = fake_arrive(f, f->wire_sent++);
 	memcpy(f->peer->base.rx_base + w.off, link->tx_base + w.off, w.len);

@@ -174,13 +174,17 @@ static void expect_whole(size_t len, uint64_t key)
 {
 	struct core_get get = request(len);
 
+	done = NULL;
 	get.remote_key = key;
 	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
 	cr_expect_eq(first_of(a)->get->len, len);
-	cr_expect_null(rail_of(a)->get);
+	if (a->conn.rail->link)
+		cr_expect_null(rail_of(a)->get);
 	ring_end_progress(a);
 	cr_expect_eq(done, &get);
 	cr_expect_eq(get.status, 0);
+	cr_expect_arr_eq(source, sink, len);
+	memset(sink, 0, LEN);
 }
 
 Test(ring_rail, what_is_short_or_not_exposed_there_goes_over_the_first_link)
@@ -221,10 +225,12 @@ Test(ring_rail, what_a_failed_rail_did_not_move_goes_over_the_first_link)
 	rail_of(a)->down = -FI_ETIMEDOUT;
 	poll_rails(a);
 	cr_expect_null(a->conn.rail->link, "detached and closed");
+	cr_expect_str_neq(ring_life_name(&a->conn.eng), "verbs-rails");
 	cr_expect_eq(a->rails.user_cnt, 0);
 	cr_expect_eq(a->second.mem_cnt, 0);
 	cr_expect_null(done);
 	cr_expect_eq(first_of(a)->get->len, LEN / 2, "has one place: the other half waits");
+	cr_expect_eq(ring_rails_arm(ring_end_transport(a)), -FI_EAGAIN, "nobody else would see it");
 	ring_end_progress(a);
 	cr_expect_null(done);
 	poll_rails(a);
@@ -255,6 +261,28 @@ Test(ring_rail, a_part_that_cannot_be_registered_goes_over_the_first_link)
 	poll_rails(a);
 	ring_end_progress(a);
 	check_ended(&get);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	finish();
+}
+
+Test(ring_rail, an_error_of_one_part_is_that_of_the_get)
+{
+	struct core_get get;
+
+	start();
+	expose(LEN);
+	get = request(LEN);
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
+	rail_of(a)->shown = false;
+	rail_of(a)->down = -FI_ETIMEDOUT;
+	a->dev.fail_reg = -FI_ENOMEM;
+	poll_rails(a);
+	cr_expect_null(done, "the other part goes on");
+	ring_end_progress(a);
+	cr_assert_eq(done, &get);
+	cr_expect_eq(get.status, -FI_ENOMEM);
+	cr_expect_eq(a->conn.eng.err, 0);
+	a->dev.fail_reg = 0;
 	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
 	finish();
 }
@@ -338,24 +366,113 @@ Test(ring_rail, an_exposure_outlives_the_rail_and_then_has_one_device)
 	finish();
 }
 
+/** Attaches the rail of `a` as that of a new connection. */
+static void attach_anew(void)
+{
+	struct ring_rail *rail = a->conn.rail;
+
+	rail->is_tested = false;
+	rail->is_ready = false;
+	rail->attached = false;
+	rail->link->ops->detach(rail->link);
+	ring_rail_attach(&a->conn);
+}
+
 Test(ring_rail, a_rail_is_used_once_a_read_over_it_has_come_back)
 {
 	struct core_get get;
 
 	start();
-	a->conn.rail->is_tested = false;
-	a->conn.rail->is_ready = false;
-	a->conn.rail->attached = false;
-	a->conn.rail->link->ops->detach(a->conn.rail->link);
-	ring_rail_attach(&a->conn);
+	attach_anew();
 	cr_expect(a->conn.rail->is_tested);
 	cr_expect_not(a->conn.rail->is_ready);
+	cr_expect_str_neq(ring_life_name(&a->conn.eng), "verbs-rails");
 	expose(LEN);
 	get = request(LEN);
 	cr_expect_not(ring_rail_takes(&a->conn, &get));
 	poll_rails(a);
 	cr_expect(a->conn.rail->is_ready);
+	cr_expect_str_eq(ring_life_name(&a->conn.eng), "verbs-rails");
 	cr_expect(ring_rail_takes(&a->conn, &get));
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	finish();
+}
+
+/* The fake link ends the test at a second READ while one is outstanding. */
+Test(ring_rail, a_rail_whose_read_does_not_come_back_is_never_used)
+{
+	start();
+	a->second.lose_reads = true;
+	attach_anew();
+	expose(LEN);
+	for (int i = 0; i < 20; i++) {
+		expect_whole(i % 2 ? LEN : RING_RAIL_MIN, exposure.key);
+		poll_rails(a);
+		cr_expect_not(a->conn.rail->is_ready);
+		cr_expect(rail_of(a)->read_busy);
+	}
+	rail_of(a)->down = -FI_ETIMEDOUT;
+	poll_rails(a);
+	cr_expect_null(a->conn.rail->link, "its device has given up");
+	cr_expect_eq(a->rails.user_cnt, 0);
+	cr_expect_eq(a->conn.eng.err, 0);
+	cr_expect_eq(a->second.write_cnt + a->second.mem_cnt, 0);
+	expect_whole(LEN, exposure.key);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	finish();
+}
+
+Test(ring_rail, a_read_that_found_no_room_is_posted_for_the_next_long_get)
+{
+	start();
+	a->second.no_read = true;
+	attach_anew();
+	cr_expect_not(a->conn.rail->is_tested);
+	expose(LEN);
+	expect_whole(LEN, exposure.key);
+	cr_expect_not(a->conn.rail->is_tested);
+	a->second.no_read = false;
+	expect_whole(RING_RAIL_MIN - 1, exposure.key);
+	expect_whole(LEN, (uint32_t)exposure.key);
+	poll_rails(a);
+	cr_expect_not(rail_of(a)->read_busy, "nothing that could use it");
+	expect_whole(LEN, exposure.key);
+	cr_expect(rail_of(a)->read_busy);
+	cr_expect_not(a->conn.rail->is_ready);
+	poll_rails(a);
+	cr_expect(a->conn.rail->is_ready);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	finish();
+}
+
+Test(ring_rail, a_connection_may_end_before_the_read_has_come_back)
+{
+	start();
+	attach_anew();
+	cr_expect(rail_of(a)->read_busy);
+	ring_life_stop(&a->conn.eng);
+	cr_expect_null(a->conn.rail->link);
+	cr_expect_eq(a->second.link_cnt, 0);
+	cr_expect_eq(a->rails.user_cnt, 0);
+	poll_rails(a);
+	finish();
+}
+
+Test(ring_rail, a_rail_that_cannot_be_attached_is_none)
+{
+	struct ring_rail *rail;
+
+	start();
+	rail = a->conn.rail;
+	rail->link->ops->detach(rail->link);
+	rail->attached = false;
+	rail->is_ready = false;
+	a->second.fail_attach = -FI_ENOMEM;
+	ring_rail_attach(&a->conn);
+	cr_expect_null(rail->link);
+	cr_expect_eq(a->rails.user_cnt, 0);
+	expose(LEN);
+	expect_whole(LEN, exposure.key);
 	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
 	finish();
 }

@@ -53,11 +53,13 @@ static void ring_rails_open_second(struct ring_transport *transport)
 		return;
 	}
 	rails->is_out = ring_rails_add_fd(rails, ops->wait_fd(rails->dev)) != 0;
-	rails->pause_ns = RING_RAILS_PAUSE_NS;
-	if (!rails->is_out)
+	if (rails->is_out) {
+		ops->close(rails->dev);
+		rails->dev = NULL;
 		return;
-	ops->close(rails->dev);
-	rails->dev = NULL;
+	}
+	rails->pause_ns = RING_RAILS_PAUSE_NS;
+	rails->open_ns = now_ns + rails->pause_ns;
 }
 
 static void ring_rails_close_second(struct ring_transport *transport)

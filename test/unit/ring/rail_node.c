@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Process with two fake devices: see rail_node.h. */
+#include "rail_node.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "util/param.h"
+#include "wire/wire_cm.h"
+
+static const struct core_chan_ops no_chan_ops;
+
+void rail_node_params(void)
+{
+	memset(&util_params, 0, sizeof(util_params));
+	util_params.mem = 256u << 20;
+	util_params.ring_size = 4096;
+	util_params.rails = 2;
+}
+
+void rail_node_open(struct rail_node *node)
+{
+	memset(node, 0, sizeof(*node));
+	node->transport = ring_transport_of(eng_transport_at(&node->engine, 0));
+	node->transport->eng.engine = &node->engine;
+	node->transport->eng.ops = &ring_pair_staged_transport;
+	node->engine.transport_cnt = 1;
+	util_list_init(&node->engine.failed);
+	node->ep.stats = &node->ep.unread;
+	node->eep.engine = &node->engine;
+	node->eep.ep = &node->ep;
+	cr_assert_eq(ring_transport_open(&node->transport->eng, &fake_nic_ops, &no_chan_ops,
+					 &ring_pair_nic_transport),
+		     0);
+}
+
+int rail_node_prepare(struct rail_node *node, const struct core_upcalls *up,
+		      struct cm_params *params, struct ring_conn **out)
+{
+	struct eng_conn *conn;
+	int ret;
+
+	*params = (struct cm_params){ .features = WIRE_CM_FEATURE_RAILS };
+	ret = ring_setup_prepare(&node->transport->eng, &node->eep, NULL, params, &conn);
+	if (ret)
+		return ret;
+	conn->up = up;
+	conn->eep = &node->eep;
+	conn->ep = &node->ep;
+	util_list_init(&conn->fail_link);
+	util_list_init(&conn->conn_link);
+	*out = ring_conn_of(&conn->chan);
+	return 0;
+}
+
+void rail_node_poll(struct rail_node *node)
+{
+	ring_rails_poll(node->transport);
+	ring_pair_nic_transport.poll(&node->transport->eng);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Process with one transport of two fake devices, without an engine's loop.
+ *
+ * Owner: the test, one thread.
+ */
+#ifndef UNIT_RING_RAIL_NODE_H
+#define UNIT_RING_RAIL_NODE_H
+
+#include "cm/ep/cm_ep.h"
+#include "core/core_ep.h"
+#include "ring/ring_rail.h"
+#include "support/ring_pair.h"
+
+struct rail_node {
+	struct core_engine engine;
+	struct core_ep ep;
+	struct core_engine_ep eep;
+	struct ring_transport *transport;
+};
+
+/** Sets the parameters: two devices, small rings. */
+void rail_node_params(void);
+void rail_node_open(struct rail_node *node);
+/** Prepares a connection as the control thread does. Returns 0 or -FI_E*. */
+int rail_node_prepare(struct rail_node *node, const struct core_upcalls *up,
+		      struct cm_params *params, struct ring_conn **conn);
+/** Polls both devices once. */
+void rail_node_poll(struct rail_node *node);
+
+#endif
