@@ -128,3 +128,28 @@ integ_check_carrier()
 			}
 		}'
 }
+
+# integ_halves FILE: what "copyrpc_hca stat" left there says that of the bytes of each node each of its two devices has
+# moved half, but for 5 %. Prints how many.
+integ_halves()
+{
+	awk '
+		$1 == "port" {
+			for (i = 2; i <= NF; i++)
+				if (split($i, pair, "=") == 2)
+					value[pair[1]] = pair[2]
+			nodes[value["node"]] = 1
+			bytes[value["node"], value["device"]] += value["wire_bytes_out"] + value["wire_bytes_in"]
+		}
+		END {
+			for (node in nodes) {
+				one = bytes[node, "mlx5_0"]
+				two = bytes[node, "mlx5_1"]
+				printf "    node %s: %d bytes by one device, %d by the other\n", node, one, two
+				# Half of the sum is s/2: 5 % of it are s/40.
+				good += one + two > 0 && 40 * one >= 19 * (one + two) && 40 * two >= 19 * (one + two)
+				cnt++
+			}
+			exit !cnt || good != cnt
+		}' "$1"
+}

@@ -3,11 +3,12 @@
  * Exchanges between all pairs of ranks at once, with every byte checked.
  *
  * In each round every pair of ranks, a rank and itself included, exchanges a message of random size
- * from 0 to 2 MiB. Size and content follow from (seed, round, source, target), so both ends know
- * them. Sizes are drawn evenly over their logarithm: small ones are as frequent as large ones. The
- * odd rounds go through MPI_Alltoallv, the even ones through MPI_Isend and MPI_Irecv.
+ * from `least` (0) to 2 MiB. Size and content follow from (seed, round, source, target), so both
+ * ends know them. Sizes are drawn evenly over their logarithm: small ones are as frequent as large
+ * ones; a smaller one than `least` becomes that. The odd rounds go through MPI_Alltoallv, the even
+ * ones through MPI_Isend and MPI_Irecv.
  *
- * usage: mpi_alltoall [rounds [seed]]
+ * usage: mpi_alltoall [rounds [seed [least]]]
  */
 #include "integ.h"
 
@@ -26,11 +27,14 @@ static uint64_t seed_of(uint64_t seed, int round, int from, int to)
 	return integ_random(&state);
 }
 
+static int least;
+
 static int len_of(uint64_t seed)
 {
 	uint64_t bits = integ_random(&seed) % (LEN_BITS_MAX + 1);
+	int len = (int)(integ_random(&seed) % ((1u << bits) + 1));
 
-	return (int)(integ_random(&seed) % ((1u << bits) + 1));
+	return len < least ? least : len;
 }
 
 static void exchange_init(struct exchange *x, int size)
@@ -131,6 +135,8 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	rounds = argc > 1 ? atoi(argv[1]) : 10;
 	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	least = argc > 3 ? atoi(argv[3]) : 0;
+	INTEG_CHECK(least <= 1 << LEN_BITS_MAX, "%d bytes are too many", least);
 	exchange_init(&out, integ_size());
 	exchange_init(&in, integ_size());
 	for (int round = 0; round < rounds; round++) {
