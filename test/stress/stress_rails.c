@@ -36,7 +36,7 @@
 #define LEN_MAX    300000u
 #define STRAYS     40
 #define STRAY      WORKERS /* Tag of the endpoints that are opened and closed */
-#define MOVED      (4u << 20)
+#define MOVED      (512u << 10)
 #define PATIENCE_S 120 /* For each step of the second device */
 
 struct worker {
