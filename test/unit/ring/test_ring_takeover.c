@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "flow.h"
+#include "ring/ring_ack.h"
 #include "ring/ring_bulk.h"
 #include "ring/ring_takeover.h"
 #include "support/rng.h"
@@ -260,6 +261,29 @@ Test(ring_takeover, both_first_devices_are_free_and_direct_accesses_end)
 	send_one(b);
 	progress();
 	cr_expect_eq(msg_cnt, 3);
+	finish();
+}
+
+/* The fake link ends the test at a second READ while one is outstanding. */
+Test(ring_takeover, the_test_read_that_is_outstanding_is_the_connections)
+{
+	uint64_t value;
+
+	start();
+	a->second.lose_reads = true;
+	a->conn.rail->is_ready = false;
+	cr_assert_eq(a->conn.rail->link->ops->read_consumer(a->conn.rail->link, &value), 0);
+	fake_link_kill(b->conn.link, -FI_EIO);
+	progress();
+	cr_assert(is_taken(a) && is_taken(b));
+	cr_expect_eq(a->conn.read, RING_READ_POSTED);
+	for (int i = 0; i < 8; i++)
+		send_one(a);
+	ring_ack_request_all(ring_end_transport(a));
+	a->second.lose_reads = false;
+	progress();
+	cr_expect_neq(a->conn.read, RING_READ_POSTED);
+	cr_expect_eq(msg_cnt, 8);
 	finish();
 }
 

@@ -196,11 +196,14 @@ static void ring_takeover_rewind(struct ring_conn *conn, uint64_t pos)
 /** Everything before `pos` has arrived; what was requested of the first link does not come. */
 static void ring_takeover_ack(struct ring_conn *conn, uint64_t pos)
 {
+	const struct ring_rail *rail = conn->rail;
 	struct ring_ack *ack = &conn->ack;
 
 	ack->ack_head = ack->ack_tail;
 	util_list_remove(&ack->link);
-	conn->read = RING_READ_IDLE;
+	/* The test READ may be outstanding on the link. */
+	conn->read = rail->is_tested && !rail->is_ready ? RING_READ_POSTED : RING_READ_IDLE;
+	conn->read_base = conn->tx.flow.remote_consumer;
 	conn->read_mark = pos;
 	if ((int64_t)(pos - conn->tx.placed) > 0)
 		conn->tx.placed = pos;
@@ -224,7 +227,6 @@ static void ring_takeover_close_first(struct ring_conn *conn)
 	conn->link_dev = conn->dev;
 	conn->rail->link = NULL;
 	conn->rail->attached = false;
-	conn->rail->is_ready = false;
 }
 
 /** Parts on the rail go on: they are on the connection's link. */
@@ -248,6 +250,7 @@ static void ring_takeover_end_phase(struct ring_conn *conn)
 	if (conn->eng.err)
 		return;
 	ring_takeover_ack(conn, rail->peer_pos);
+	rail->is_ready = false;
 	util_list_remove(&conn->dirty_link);
 	ring_conn_mark_dirty(conn);
 	eng_stats_conn_moved(&conn->eng);
