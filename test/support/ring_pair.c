@@ -7,6 +7,7 @@
 
 #include "core/core_ep.h"
 #include "ring/ring_rx.h"
+#include "ring/ring_takeover.h"
 #include "support/ring_pair_names.h"
 #include "util/stats.h"
 #include "wire/wire_cm.h"
@@ -232,7 +233,13 @@ void ring_end_progress(struct ring_end *end)
 
 void ring_end_progress_rails(struct ring_end *end)
 {
-	ring_rails_poll(ring_end_transport(end));
+	struct ring_transport *transport = ring_end_transport(end);
+	const struct dev_link_ops *ops =
+		end->dev.late ? &fake_link_late_ops : &fake_link_staged_ops;
+	bool more = ring_rx_poll(&fake_dev_ops, ops, transport);
+
+	ring_takeover_work(&end->rails, !more);
+	ring_rails_poll(transport);
 	ring_end_progress(end);
 }
 

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "ring/ring_takeover.h"
 #include "util/param.h"
 #include "wire/wire_cm.h"
 
@@ -55,6 +56,8 @@ int rail_node_prepare(struct rail_node *node, const struct core_upcalls *up,
 
 void rail_node_poll(struct rail_node *node)
 {
+	bool more = ring_pair_nic_transport.poll(&node->transport->eng);
+
+	ring_takeover_work(node->transport->rails, !more);
 	ring_rails_poll(node->transport);
-	ring_pair_nic_transport.poll(&node->transport->eng);
 }

@@ -384,14 +384,6 @@ static void fail_device(struct rail_node *node)
 		fail_link(&dev->links[i]->base);
 }
 
-static bool is_unused(const struct rail_node *node)
-{
-	for (int i = 0; i < PAIRS * 2; i++)
-		if (ends[i / 2][i % 2].node == node && ends[i / 2][i % 2].stage != NONE)
-			return false;
-	return true;
-}
-
 /** Looks at the devices as the engine does. */
 static void look(struct rail_node *node)
 {
@@ -402,7 +394,8 @@ static void look(struct rail_node *node)
 	fake_nic_alone = rng_chance(&rng, 1, 4);
 	node->transport->rails->open_ns = util_clock_ns();
 	state = ring_transport_health(&node->transport->eng);
-	if ((state == -FI_EIO || state == -FI_ENODEV) && is_unused(node))
+	if ((state == -FI_EIO || state == -FI_ENODEV) &&
+	    ring_rails_is_unused(&node->transport->eng))
 		state = ring_transport_reopen(&node->transport->eng);
 	is_out[node - nodes] = state == -FI_EIO || state == -FI_ENODEV;
 	swapped += node->transport->dev != first;

@@ -251,7 +251,7 @@ Test(ring_takeover, both_first_devices_are_free_and_direct_accesses_end)
 		struct ring_end *end = &pair.end[i];
 
 		cr_expect(is_taken(end));
-		cr_expect(ring_rails_is_unused(ring_end_transport(end)));
+		cr_expect(ring_rails_is_unused(&ring_end_transport(end)->eng));
 		cr_expect_eq(end->dev.link_cnt, 0);
 		cr_expect_eq(end->conn.dev, fake_dev_of(&end->second));
 		cr_expect_eq(end->conn.eng.err, 0);
@@ -261,6 +261,68 @@ Test(ring_takeover, both_first_devices_are_free_and_direct_accesses_end)
 	send_one(b);
 	progress();
 	cr_expect_eq(msg_cnt, 3);
+	finish();
+}
+
+static void expect_down(struct ring_end *end, int err)
+{
+	for (int i = 0; i < 8 && !down; i++) {
+		ring_end_progress_rails(end);
+		if (end->conn.eng.err)
+			eng_events_cold(&end->engine);
+	}
+	cr_expect_eq(down, err);
+	cr_expect_not(is_taken(end));
+}
+
+/* Arrivals that the device has acknowledged are processed, whatever happens to the rail then. */
+Test(ring_takeover, what_has_arrived_over_the_first_link_is_not_dropped)
+{
+	start();
+	for (int i = 0; i < 3; i++)
+		send_one(b);
+	b->conn.eng.chan.ops->flush(&b->conn.eng.chan);
+	while (fake_link_deliver(b->conn.link))
+		;
+	fake_link_kill(b->conn.link, -FI_EIO);
+	ring_end_progress_rails(b);
+	cr_assert(ring_takeover_is_on(&b->conn));
+	cr_expect(b->conn.eng.chan.ops->is_busy(&b->conn.eng.chan), "fi_close waits");
+	ring_rails_poll(ring_end_transport(a));
+	cr_expect_eq(a->conn.rail->phase, RING_RAIL_BESIDE, "arrivals come first");
+	fake_link_kill(a->conn.rail->link, -FI_ENETDOWN);
+	ring_end_progress_rails(a);
+	cr_expect_eq(msg_cnt, 3);
+	expect_down(a, -FI_ENETDOWN);
+	down = 0;
+	fake_link_kill(b->conn.rail->link, -FI_ENETDOWN);
+	expect_down(b, -FI_ENETDOWN);
+	finish();
+}
+
+/* The device had acknowledged a batch that the peer had not processed when its own link failed. */
+Test(ring_takeover, a_close_waits_for_what_is_written_again)
+{
+	struct core_chan *chan;
+
+	start();
+	chan = &b->conn.eng.chan;
+	send_one(b);
+	chan->ops->flush(chan);
+	b->conn.tx.placed = b->conn.tx.flush_start;
+	cr_expect_not(chan->ops->is_busy(chan));
+	fake_link_kill(b->conn.link, -FI_EIO); /* not delivered */
+	ring_end_progress_rails(b);
+	for (int i = 0; i < 4 && !is_taken(b); i++) {
+		ring_end_progress_rails(a);
+		ring_rails_poll(ring_end_transport(b));
+	}
+	cr_assert(is_taken(b));
+	cr_expect(chan->ops->is_busy(chan));
+	for (int i = 0; i < 8 && chan->ops->is_busy(chan); i++)
+		progress();
+	cr_expect_not(chan->ops->is_busy(chan));
+	cr_expect_eq(msg_cnt, 1);
 	finish();
 }
 
@@ -288,17 +350,6 @@ Test(ring_takeover, the_test_read_that_is_outstanding_is_the_connections)
 }
 
 /* ---- what fails ---- */
-
-static void expect_down(struct ring_end *end, int err)
-{
-	for (int i = 0; i < 8 && !down; i++) {
-		ring_end_progress_rails(end);
-		if (end->conn.eng.err)
-			eng_events_cold(&end->engine);
-	}
-	cr_expect_eq(down, err);
-	cr_expect_not(is_taken(end));
-}
 
 Test(ring_takeover, a_rail_that_is_not_ready_takes_over_nothing)
 {

@@ -93,6 +93,8 @@ static int eng_outage_reopen(struct eng_transport *transport)
 	if (!eng_outage_is_unused(transport) || now_ns < transport->reopen_ns)
 		return transport->outage;
 	transport->reopen_ns = now_ns + ENG_OUTAGE_PAUSE_NS;
+	if (transport->ops->is_unused)
+		return transport->ops->reopen(transport) ? -FI_ENODEV : 0;
 	eng_outage_unwatch(transport);
 	if (transport->ops->reopen(transport))
 		return -FI_ENODEV;

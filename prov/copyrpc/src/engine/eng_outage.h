@@ -4,7 +4,7 @@
  * failed (dev_ops.health).
  *
  *   0 --port down--> -FI_ENETDOWN --port up--> 0
- *   0 --failed--> -FI_EIO --no connection left, closed--> -FI_ENODEV --opened again--> 0
+ *   0 --failed--> -FI_EIO --no link left, closed--> -FI_ENODEV --opened again--> 0
  *
  * The connections end by themselves (DEV_EV_DOWN). Meanwhile the handshake knows that the path is
  * down, and takes another one if both ends have one. Otherwise requests wait: for the port by what

@@ -121,8 +121,8 @@ struct eng_transport_ops {
 	/* Like dev_ops.health; -FI_ENODEV without a device. NULL: it cannot fail. */
 	int (*health)(struct eng_transport *transport);
 	/*
-	 * Returns true if no link is left on the device: reopen may follow. NULL: as soon as there
-	 * is no connection.
+	 * Returns true if no link is left on the device: reopen may follow, and wait_fd does not
+	 * change. NULL: reopen follows as soon as there is no connection.
 	 */
 	bool (*is_unused)(struct eng_transport *transport);
 	/*

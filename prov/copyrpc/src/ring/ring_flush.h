@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "ring/ring_access.h"
+#include "ring/ring_takeover.h"
 #include "ring/ring_tx.h"
 
 /**
@@ -222,7 +223,7 @@ UTIL_INLINE bool ring_flush_is_busy(const struct dev_link_ops *dev, struct ring_
 	bool accesses = ring_access_is_busy(dev, conn);
 	uint64_t pos;
 
-	if (tx->open || tx->post_cnt)
+	if (tx->open || tx->post_cnt || UTIL_UNLIKELY(ring_takeover_is_on(conn)))
 		return !conn->eng.err;
 	if (ring_tx_is_async(dev) && !conn->eng.err &&
 	    conn->rx.consumer - conn->rx.advertised > WIRE_META_LEN)

@@ -483,8 +483,6 @@ bool ring_rails_poll(struct ring_transport *transport)
 	}
 	if (!util_list_is_empty(&rails->waiting))
 		ring_rails_retry(rails);
-	if (!util_list_is_empty(&rails->taking))
-		ring_takeover_work(rails);
 	return !budget;
 }
 

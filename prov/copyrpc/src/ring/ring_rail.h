@@ -53,7 +53,7 @@ struct ring_rails {
 enum ring_rail_phase {
 	RING_RAIL_BESIDE, /* The first link is in use */
 	RING_RAIL_LEFT,   /* The first link has failed */
-	RING_RAIL_SENT,   /* And the peer knows what has arrived */
+	RING_RAIL_SENT,   /* The peer knows what has arrived */
 	RING_RAIL_TAKEN,  /* The rail is the connection's link */
 };
 
@@ -65,8 +65,9 @@ struct ring_rail {
 	bool is_tested; /* A READ was posted to find out whether the peer is reached */
 	bool is_ready;  /* The READ has come back */
 	enum ring_rail_phase phase;
-	bool has_peer_pos;        /* The peer's position has arrived: */
-	uint64_t peer_pos;        /* up to there it has received */
+	bool has_peer_pos;        /* The peer's position has arrived */
+	uint32_t polls;           /* Progress calls since then, before the first link was left */
+	uint64_t peer_pos;        /* Position up to which the peer has received */
 	struct util_list taking;  /* In ring_rails.taking */
 	struct util_list exposed; /* ring_exposed.link */
 	struct util_list stripes; /* ring_stripe.link: gets in two parts that are in progress */
@@ -80,8 +81,11 @@ void ring_rails_close(struct ring_transport *transport);
  * and the second one is not, so that ring_rails_swap follows. Opens a second device again.
  */
 int ring_rails_health(struct ring_transport *transport);
-/** Returns true if no link is left on the first device. */
-bool ring_rails_is_unused(struct ring_transport *transport);
+/**
+ * Implements eng_transport_ops.is_unused: no link is left on the first device, and where links are
+ * on the second one, that takes its place.
+ */
+bool ring_rails_is_unused(struct eng_transport *transport);
 /** Makes the second device the first one. Returns false if it is out, too. */
 bool ring_rails_swap(struct ring_transport *transport);
 /** Opens the first device, on another port than the second one. Returns 0 or -FI_E*. */

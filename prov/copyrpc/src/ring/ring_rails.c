@@ -117,15 +117,16 @@ void ring_rails_count(struct ring_transport *transport, int links)
 	pthread_mutex_unlock(&rails->lock);
 }
 
-bool ring_rails_is_unused(struct ring_transport *transport)
+bool ring_rails_is_unused(struct eng_transport *eng)
 {
+	struct ring_transport *transport = ring_transport_of(eng);
 	struct ring_rails *rails = transport->rails;
-	uint32_t cnt;
+	bool ret;
 
 	pthread_mutex_lock(&rails->lock);
-	cnt = rails->first_cnt;
+	ret = !rails->first_cnt && (!rails->user_cnt || !transport->dev_ops->health(rails->dev));
 	pthread_mutex_unlock(&rails->lock);
-	return !cnt;
+	return ret;
 }
 
 void ring_rails_close(struct ring_transport *transport)

@@ -12,6 +12,9 @@
 #include "ring/ring_tx.h"
 #include "util/log.h"
 
+/* Progress calls after which a first device that always has more counts as drained */
+#define RING_TAKEOVER_POLLS 1024u
+
 static struct ring_rails *ring_takeover_rails(const struct ring_conn *conn)
 {
 	return ring_conn_transport(conn)->rails;
@@ -98,6 +101,7 @@ static void ring_takeover_leave(struct ring_conn *conn)
 	ring_takeover_undirect(&conn->eng);
 	conn->eng.engine->must_look = true; /* the device may be out */
 	rail->phase = RING_RAIL_LEFT;
+	util_list_remove(&rail->taking); /* a peer that is followed is there already */
 	util_list_push_back(&rails->taking, &rail->taking);
 }
 
@@ -105,21 +109,19 @@ static void ring_takeover_leave(struct ring_conn *conn)
  * Sends the position of this end, if there is room. The bytes that are written with it are free at
  * the peer, or the same as there.
  */
-static bool ring_takeover_send(struct ring_conn *conn)
+static void ring_takeover_send(struct ring_conn *conn)
 {
 	struct dev_link *link = conn->rail->link;
 	uint32_t pos = (uint32_t)(conn->rx.producer / WIRE_ALIGN);
 
-	if (link->ops->write_imm(link, ring_off(conn->tx.flush_start, conn->tx.len), WIRE_ALIGN,
-				 pos))
-		return false;
-	conn->rail->phase = RING_RAIL_SENT;
-	return true;
+	if (!link->ops->write_imm(link, ring_off(conn->tx.flush_start, conn->tx.len), WIRE_ALIGN,
+				  pos))
+		conn->rail->phase = RING_RAIL_SENT;
 }
 
 bool ring_takeover_begin(struct ring_conn *conn)
 {
-	if (!ring_takeover_may(conn) || !conn->rail->is_ready)
+	if (!ring_takeover_may(conn) || !(conn->rail->is_ready || conn->rail->has_peer_pos))
 		return false;
 	UTIL_WARN(EP_CTRL, "the link to a peer failed: the second device takes over\n");
 	ring_takeover_leave(conn);
@@ -205,8 +207,8 @@ static void ring_takeover_ack(struct ring_conn *conn, uint64_t pos)
 	conn->read = rail->is_tested && !rail->is_ready ? RING_READ_POSTED : RING_READ_IDLE;
 	conn->read_base = conn->tx.flow.remote_consumer;
 	conn->read_mark = pos;
-	if ((int64_t)(pos - conn->tx.placed) > 0)
-		conn->tx.placed = pos;
+	/* Less than before where the peer had not processed what its device had acknowledged. */
+	conn->tx.placed = pos;
 	ring_ack_advance(conn);
 	if (!ring_ack_is_idle(conn))
 		ring_ack_watch(conn);
@@ -253,6 +255,7 @@ static void ring_takeover_end_phase(struct ring_conn *conn)
 	rail->is_ready = false;
 	util_list_remove(&conn->dirty_link);
 	ring_conn_mark_dirty(conn);
+	conn->eng.engine->must_look = true; /* the devices may change places */
 	eng_stats_conn_moved(&conn->eng);
 	UTIL_WARN(EP_CTRL, "the second device has taken over the connection to a peer\n");
 }
@@ -264,7 +267,7 @@ static bool ring_takeover_parse(const struct ring_conn *conn, uint32_t imm, uint
 	uint64_t ahead = (uint64_t)(imm - (uint32_t)(base / WIRE_ALIGN)) * WIRE_ALIGN;
 
 	*pos = base + ahead;
-	return ahead <= conn->tx.flush_start - base;
+	return ahead <= conn->tx.flush_start - base - ring_tx_queued_len(&conn->tx);
 }
 
 void ring_takeover_received(struct ring_conn *conn, uint32_t imm)
@@ -276,16 +279,27 @@ void ring_takeover_received(struct ring_conn *conn, uint32_t imm)
 		return;
 	}
 	rail->has_peer_pos = true;
-	if (rail->phase == RING_RAIL_BESIDE && !ring_takeover_may(conn)) {
-		ring_conn_fail_cold(conn, -FI_EIO, NULL);
-		return;
-	}
-	if (rail->phase == RING_RAIL_BESIDE) {
-		ring_takeover_leave(conn);
-		ring_takeover_send(conn);
-	}
+	if (rail->phase == RING_RAIL_BESIDE)
+		util_list_push_back(&ring_takeover_rails(conn)->taking, &rail->taking);
 	if (rail->phase == RING_RAIL_SENT)
 		ring_takeover_end_phase(conn);
+}
+
+/**
+ * Follows the peer, whose first link has failed, once everything that came over this one is
+ * processed: the peer's device has acknowledged it.
+ */
+static void ring_takeover_follow(struct ring_conn *conn, bool is_drained)
+{
+	if (!is_drained && ++conn->rail->polls < RING_TAKEOVER_POLLS)
+		return;
+	if (ring_takeover_may(conn))
+		ring_takeover_leave(conn);
+	else
+		ring_conn_fail_cold(
+			conn, -FI_EIO,
+			"the peer goes on over its second device, which this end cannot "
+			"while it accesses remote memory directly");
 }
 
 /** Returns a get that is held, or NULL. */
@@ -332,17 +346,30 @@ bool ring_takeover_is_due(const struct ring_rails *rails)
 	return false;
 }
 
-void ring_takeover_work(struct ring_rails *rails)
+/** Does the next step of a takeover. Returns true if none is left. */
+static bool ring_takeover_step(struct ring_conn *conn, bool is_drained)
+{
+	struct ring_rail *rail = conn->rail;
+
+	if (conn->eng.err)
+		return true;
+	if (rail->phase == RING_RAIL_BESIDE)
+		ring_takeover_follow(conn, is_drained);
+	if (rail->phase == RING_RAIL_LEFT)
+		ring_takeover_send(conn);
+	if (rail->phase == RING_RAIL_SENT && rail->has_peer_pos)
+		ring_takeover_end_phase(conn);
+	return rail->phase == RING_RAIL_TAKEN && ring_takeover_post(conn);
+}
+
+void ring_takeover_work(struct ring_rails *rails, bool is_drained)
 {
 	struct util_list *it, *tmp;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &rails->taking) {
 		struct ring_rail *rail = UTIL_CONTAINER_OF(it, struct ring_rail, taking);
-		struct ring_conn *conn = rail->conn;
 
-		if (rail->phase == RING_RAIL_LEFT && ring_takeover_send(conn) && rail->has_peer_pos)
-			ring_takeover_end_phase(conn);
-		if (conn->eng.err || (rail->phase == RING_RAIL_TAKEN && ring_takeover_post(conn)))
+		if (ring_takeover_step(rail->conn, is_drained))
 			util_list_remove(it);
 	}
 }

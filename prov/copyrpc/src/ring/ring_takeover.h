@@ -15,7 +15,7 @@
  * on again, with their metadata, and goes on behind them. Gets that were in progress on the first
  * link are posted again, with the second device's key.
  *
- * Until then the first link is dead: it accepts nothing, so batches wait in ring_tx.posts, and gets
+ * Meanwhile the first link is dead: it accepts nothing, so batches wait in ring_tx.posts, and gets
  * are held. Leases name keys of the first device: from then on remote memory access goes by calls.
  * The connection fails if a direct access is in progress, which cannot be done again, or if the
  * rail fails meanwhile.
@@ -36,8 +36,11 @@
 bool ring_takeover_begin(struct ring_conn *conn);
 /** Handles an immediate over a rail that has not taken over: the peer's position. */
 void ring_takeover_received(struct ring_conn *conn, uint32_t imm);
-/** Sends what the rails' connections that take over have to send, as far as there is room. */
-void ring_takeover_work(struct ring_rails *rails);
+/**
+ * Takes the next steps of takeovers, as far as there is room. `is_drained`: the poll of the first
+ * device has found no more events, before the second one was polled.
+ */
+void ring_takeover_work(struct ring_rails *rails, bool is_drained);
 
 /** Returns true if a thread must not sleep: there was no room for all of ring_takeover_work. */
 bool ring_takeover_is_due(const struct ring_rails *rails);

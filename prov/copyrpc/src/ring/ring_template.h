@@ -25,6 +25,7 @@
 #include "ring/ring_rail.h"
 #include "ring/ring_rx.h"
 #include "ring/ring_send.h"
+#include "ring/ring_takeover.h"
 #include "ring/ring_transport.h"
 
 #ifdef RING_LINK_OPS
@@ -233,11 +234,9 @@ static void ring_this_flush(struct eng_transport *transport)
 
 #ifdef RING_FAILS
 #define RING_HEALTH ring_transport_health
-#define RING_UNUSED ring_transport_is_unused
 #define RING_REOPEN ring_transport_reopen
 #else
 #define RING_HEALTH NULL
-#define RING_UNUSED NULL
 #define RING_REOPEN NULL
 #endif
 #ifdef RING_MOVES
@@ -246,32 +245,36 @@ static void ring_this_flush(struct eng_transport *transport)
 #define RING_TICK NULL
 #endif
 
-#define RING_TRANSPORT_OPS(poll_function)                                                          \
+#define RING_TRANSPORT_OPS(poll_function, unused_function)                                         \
 	{                                                                                          \
 		.path = RING_PATH, .name = RING_NAME, .probe = ring_this_probe,                    \
 		.open = ring_this_open, .close = ring_transport_close, .health = RING_HEALTH,      \
-		.is_unused = RING_UNUSED, .reopen = RING_REOPEN, .prepare = ring_setup_prepare,    \
-		.establish = ring_setup_establish, .conn_name = ring_life_name,                    \
-		.attach = ring_life_attach, .has_received = ring_life_has_received,                \
-		.drain = ring_life_drain, .withdraw = ring_life_withdraw, .end = ring_life_end,    \
-		.stop = ring_life_stop, .free = ring_life_free, .poll = (poll_function),           \
-		.flush = ring_this_flush, .tick = RING_TICK, .wait_fd = ring_transport_wait_fd,    \
-		.arm = ring_transport_arm, .disarm = ring_transport_disarm,                        \
+		.is_unused = (unused_function), .reopen = RING_REOPEN,                             \
+		.prepare = ring_setup_prepare, .establish = ring_setup_establish,                  \
+		.conn_name = ring_life_name, .attach = ring_life_attach,                           \
+		.has_received = ring_life_has_received, .drain = ring_life_drain,                  \
+		.withdraw = ring_life_withdraw, .end = ring_life_end, .stop = ring_life_stop,      \
+		.free = ring_life_free, .poll = (poll_function), .flush = ring_this_flush,         \
+		.tick = RING_TICK, .wait_fd = ring_transport_wait_fd, .arm = ring_transport_arm,   \
+		.disarm = ring_transport_disarm,                                                   \
 	}
 
-const struct eng_transport_ops ring_this_transport = RING_TRANSPORT_OPS(ring_this_poll);
+const struct eng_transport_ops ring_this_transport = RING_TRANSPORT_OPS(ring_this_poll, NULL);
 
 #ifdef RING_RAILS
 /** Polls both devices: one device costs nothing for this. */
 static bool ring_this_rails_poll(struct eng_transport *transport)
 {
-	bool more = ring_rails_poll(ring_transport_of(transport));
+	struct ring_rails *rails = ring_transport_of(transport)->rails;
+	bool more = ring_transport_of(transport)->dev && ring_this_poll(transport);
 
-	return ring_this_poll(transport) || more;
+	if (!util_list_is_empty(&rails->taking))
+		ring_takeover_work(rails, !more);
+	return ring_rails_poll(ring_transport_of(transport)) || more;
 }
 
 static const struct eng_transport_ops ring_this_rails_transport =
-	RING_TRANSPORT_OPS(ring_this_rails_poll);
+	RING_TRANSPORT_OPS(ring_this_rails_poll, ring_rails_is_unused);
 #endif
 
 #endif

@@ -66,13 +66,6 @@ int ring_transport_health(struct eng_transport *eng)
 				: transport->dev_ops->health(transport->dev);
 }
 
-bool ring_transport_is_unused(struct eng_transport *eng)
-{
-	struct ring_transport *transport = ring_transport_of(eng);
-
-	return transport->rails ? ring_rails_is_unused(transport) : !eng->user_cnt;
-}
-
 int ring_transport_reopen(struct eng_transport *eng)
 {
 	struct ring_transport *transport = ring_transport_of(eng);

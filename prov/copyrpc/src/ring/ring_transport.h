@@ -67,9 +67,8 @@ int ring_transport_open(struct eng_transport *transport, const struct dev_ops *d
 			const struct core_chan_ops *chan_ops,
 			const struct eng_transport_ops *rails_ops);
 void ring_transport_close(struct eng_transport *transport);
-/** Implement eng_transport_ops.health, is_unused and reopen. */
+/** Implement eng_transport_ops.health and reopen. */
 int ring_transport_health(struct eng_transport *transport);
-bool ring_transport_is_unused(struct eng_transport *transport);
 int ring_transport_reopen(struct eng_transport *transport);
 int ring_transport_wait_fd(struct eng_transport *transport);
 int ring_transport_arm(struct eng_transport *transport);
