@@ -388,6 +388,23 @@ Test(ring_takeover, a_rail_that_fails_meanwhile_ends_the_connection_and_its_gets
 	finish();
 }
 
+Test(ring_takeover, a_rail_that_fails_behind_the_peers_position_ends_the_connection)
+{
+	start();
+	fake_link_kill(b->conn.link, -FI_ETIMEDOUT);
+	ring_end_progress_rails(b);
+	ring_rails_poll(ring_end_transport(a));
+	cr_assert(a->conn.rail->has_peer_pos && a->conn.rail->phase == RING_RAIL_BESIDE);
+	fake_link_kill(a->conn.rail->link, -FI_ENETDOWN);
+	ring_rails_poll(ring_end_transport(a));
+	cr_expect_eq(a->conn.eng.err, -FI_ENETDOWN);
+	expect_down(a, -FI_ENETDOWN);
+	down = 0;
+	fake_link_kill(b->conn.rail->link, -FI_ENETDOWN);
+	expect_down(b, -FI_ENETDOWN);
+	finish();
+}
+
 /* Positions of a peer: what it has not been sent, a second one, and one within a batch. */
 Test(ring_takeover, illegal_positions_end_the_connection)
 {

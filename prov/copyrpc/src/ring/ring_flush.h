@@ -20,7 +20,6 @@
 #include <stdint.h>
 
 #include "ring/ring_access.h"
-#include "ring/ring_takeover.h"
 #include "ring/ring_tx.h"
 
 /**

@@ -413,9 +413,10 @@ static void ring_rail_fail(struct ring_conn *conn, int err)
 	}
 }
 
+/** Without its rail a takeover that one end has begun comes to no end. */
 static void ring_rail_down(struct ring_conn *conn, int err)
 {
-	if (ring_takeover_is_on(conn))
+	if (ring_takeover_is_on(conn) || conn->rail->has_peer_pos)
 		ring_conn_fail_cold(conn, err, NULL);
 	else
 		ring_rail_fail(conn, err);

@@ -240,7 +240,7 @@ static void ring_takeover_keep_parts(struct ring_conn *conn)
 		UTIL_CONTAINER_OF(it, struct ring_get, link)->on_rail = false;
 }
 
-static void ring_takeover_end_phase(struct ring_conn *conn)
+static void ring_takeover_finish(struct ring_conn *conn)
 {
 	struct ring_rail *rail = conn->rail;
 
@@ -282,7 +282,7 @@ void ring_takeover_received(struct ring_conn *conn, uint32_t imm)
 	if (rail->phase == RING_RAIL_BESIDE)
 		util_list_push_back(&ring_takeover_rails(conn)->taking, &rail->taking);
 	if (rail->phase == RING_RAIL_SENT)
-		ring_takeover_end_phase(conn);
+		ring_takeover_finish(conn);
 }
 
 /**
@@ -358,7 +358,7 @@ static bool ring_takeover_step(struct ring_conn *conn, bool is_drained)
 	if (rail->phase == RING_RAIL_LEFT)
 		ring_takeover_send(conn);
 	if (rail->phase == RING_RAIL_SENT && rail->has_peer_pos)
-		ring_takeover_end_phase(conn);
+		ring_takeover_finish(conn);
 	return rail->phase == RING_RAIL_TAKEN && ring_takeover_post(conn);
 }
 

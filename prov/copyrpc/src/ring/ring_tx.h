@@ -28,6 +28,7 @@
 #include "core/core_chan.h"
 #include "ring/ring_ack.h"
 #include "ring/ring_conn.h"
+#include "ring/ring_takeover.h"
 #include "util/copy.h"
 #include "util/probe.h"
 #include "util/stats.h"
@@ -194,9 +195,6 @@ UTIL_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *
 	tx->posts[tx->post_cnt++] = post;
 	ring_conn_mark_dirty(conn);
 }
-
-/** Replaces the oldest post, which was accepted, by the next batch of a takeover. False: none. */
-bool ring_takeover_next(struct ring_conn *conn, struct ring_post *post);
 
 /** Posts the queued batches and markers as far as the device has space. */
 UTIL_INLINE void ring_tx_repost(const struct dev_link_ops *dev, struct ring_conn *conn)
