@@ -129,8 +129,8 @@ integ_check_carrier()
 		}'
 }
 
-# integ_halves FILE: what "copyrpc_hca stat" left there says that of the bytes of each node each of its two devices has
-# moved half, but for 5 %. Prints how many.
+# integ_halves FILE: checks in the output of "copyrpc_hca stat" that each of the two devices of each node has moved half of
+# its bytes, but for 5 %. Prints how many.
 integ_halves()
 {
 	awk '
