@@ -134,7 +134,6 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 	util_list_init(&conn->balance_link);
 	util_list_init(&conn->eng.conn_link);
 	conn->dev = transport->dev;
-	conn->link_dev = transport->dev;
 	conn->attached = true;
 	ring_conn_init(conn, end->link, ring_pair_grant(cfg->announce[self], end->link->tx_len),
 		       ring_pair_grant(cfg->announce[!self], end->link->rx_len));

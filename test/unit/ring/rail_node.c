@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ring/ring_takeover.h"
+#include "util/clock.h"
 #include "util/param.h"
 #include "wire/wire_cm.h"
 
@@ -60,4 +61,26 @@ void rail_node_poll(struct rail_node *node)
 
 	ring_takeover_work(node->transport->rails, !more);
 	ring_rails_poll(node->transport);
+}
+
+struct fake_dev *rail_node_fake(struct dev *dev)
+{
+	cr_assert_not_null(dev);
+	return (struct fake_dev *)dev;
+}
+
+int rail_node_health(struct rail_node *node)
+{
+	return ring_transport_health(&node->transport->eng);
+}
+
+int rail_node_health_later(struct rail_node *node)
+{
+	node->transport->rails->open_ns = util_clock_ns();
+	return rail_node_health(node);
+}
+
+int rail_node_reopen(struct rail_node *node)
+{
+	return ring_transport_reopen(&node->transport->eng);
 }

@@ -27,5 +27,12 @@ int rail_node_prepare(struct rail_node *node, const struct core_upcalls *up,
 		      struct cm_params *params, struct ring_conn **conn);
 /** Polls both devices once. */
 void rail_node_poll(struct rail_node *node);
+/** Returns the fake behind a device, which there is. */
+struct fake_dev *rail_node_fake(struct dev *dev);
+/** Look at the devices, and open them again, as the engine does. */
+int rail_node_health(struct rail_node *node);
+int rail_node_reopen(struct rail_node *node);
+/** Looks when the time of the next attempt to open a device has come. */
+int rail_node_health_later(struct rail_node *node);
 
 #endif

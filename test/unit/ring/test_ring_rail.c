@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rail_pair.h"
 #include "ring/ring_rail.h"
-#include "support/ring_pair.h"
 
 #define LEN (256u << 10)
 
@@ -30,44 +30,17 @@ static void on_down(struct core_chan *chan, int err)
 
 static const struct core_upcalls upcalls = { .on_get_done = on_done, .on_down = on_down };
 
-static void make_fake(struct fake_dev *dev)
-{
-	dev->eager = true;
-	dev->registers = true;
-	dev->get_later = true;
-}
-
-static void start_end(struct ring_end *end)
-{
-	ring_end_transport(end)->dev_ops = &fake_nic_ops;
-	make_fake(&end->dev);
-	make_fake(&end->second);
-	end->conn.eng.attached = true;
-	end->conn.eng.up_reported = true;
-	end->engine.event_fd = -1;
-}
-
 static void start(void)
 {
-	const struct ring_pair_cfg cfg = { .rails = true, .rx_len = { 4096, 4096 }, .seed = 1 };
-
-	ring_pair_init(&pair, &cfg, &upcalls);
+	rail_pair_start(&pair, false, &upcalls);
 	a = &pair.end[0];
 	b = &pair.end[1];
-	start_end(a);
-	start_end(b);
 }
 
 static void finish(void)
 {
-	for (int i = 0; i < 2; i++) {
-		ring_rail_free(&pair.end[i].conn);
-		cr_expect_eq(pair.end[i].rails.user_cnt, 0);
-		cr_expect_eq(pair.end[i].second.mem_cnt, 0);
-		cr_expect_eq(pair.end[i].dev.mem_cnt, 0);
-		cr_expect(util_list_is_empty(&pair.end[i].rails.waiting));
-	}
-	ring_pair_fini(&pair);
+	rail_pair_finish(&pair);
+	cr_expect_eq(a->rails.user_cnt + b->rails.user_cnt, 0);
 }
 
 static uint8_t source[LEN], sink[LEN];
@@ -200,15 +173,6 @@ Test(ring_rail, what_is_short_or_not_exposed_there_goes_over_the_first_link)
 	a->conn.rail->is_ready = false;
 	expect_whole(LEN, exposure.key);
 	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
-	finish();
-}
-
-Test(ring_rail, what_the_second_device_cannot_register_is_not_exposed)
-{
-	start();
-	b->second.fail_reg = -FI_ENOMEM;
-	cr_expect_eq(ring_bulk_expose(&b->conn.eng.chan, source, LEN, &exposure), -FI_ENOMEM);
-	cr_expect_eq(b->dev.mem_cnt, 0);
 	finish();
 }
 
@@ -345,23 +309,6 @@ Test(ring_rail, a_connection_that_closes_leaves_nothing_of_its_gets)
 	ring_life_stop(&a->conn.eng);
 	cr_expect(util_list_is_empty(&a->conn.gets));
 	cr_expect_null(done);
-	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
-	finish();
-}
-
-Test(ring_rail, an_exposure_outlives_the_rail_and_then_has_one_device)
-{
-	start();
-	expose(LEN);
-	cr_expect_eq(b->second.mem_cnt, 1);
-	rail_of(b)->down = -FI_EIO;
-	poll_rails(b);
-	cr_expect_eq(b->second.mem_cnt, 0, "the device may be closed");
-	cr_expect_eq(b->dev.mem_cnt, 1);
-	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
-	cr_expect_eq(b->dev.mem_cnt, 0);
-	expose(LEN);
-	cr_expect_eq(exposure.key >> 32, 0);
 	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
 	finish();
 }

@@ -4,7 +4,7 @@
  * ring_rails.c)
  *
  * Two nodes with two devices each, and connections between them that move long messages both ways.
- * What happens next is drawn: a step of a connection's setup, a get, the end of an exposure that is
+ * Steps are drawn: a step of a connection's setup, a get, the end of an exposure that is
  * being read, a poll, the failure of a link, of a device, of a registration, a READ that does not
  * come back, the end of a connection at one end, a look at the devices.
  *

@@ -25,16 +25,7 @@
 
 static const int states[] = { 0, -FI_ENETDOWN, -FI_EIO };
 
-static struct rail_node nodes[2], *a = &nodes[0], *b = &nodes[1];
-static struct ring_conn *conns[2];
-static struct core_get *done;
-
-static void on_done(struct core_chan *chan, struct core_get *get)
-{
-	done = get;
-}
-
-static const struct core_upcalls upcalls = { .on_get_done = on_done };
+static struct rail_node node_a, *a = &node_a;
 
 static void start(void)
 {
@@ -50,29 +41,6 @@ static void stop(void)
 
 TestSuite(ring_rails, .init = start, .fini = stop);
 
-static struct fake_dev *fake(struct dev *dev)
-{
-	cr_assert_not_null(dev);
-	return (struct fake_dev *)dev;
-}
-
-static int health(struct rail_node *node)
-{
-	return ring_transport_health(&node->transport->eng);
-}
-
-static int reopen(struct rail_node *node)
-{
-	return ring_transport_reopen(&node->transport->eng);
-}
-
-/** Lets the time of the next attempt come. */
-static int health_later(struct rail_node *node)
-{
-	node->transport->rails->open_ns = util_clock_ns();
-	return health(node);
-}
-
 /** Returns a connection that is being made, with a rail, or NULL if it gets none. */
 static struct ring_conn *rail_take(struct rail_node *node)
 {
@@ -83,9 +51,8 @@ static struct ring_conn *rail_take(struct rail_node *node)
 	memset(conn, 0, sizeof(*conn));
 	conn->eng.transport = &node->transport->eng;
 	conn->dev = node->transport->dev;
-	conn->link_dev = conn->dev;
 	cr_assert_eq(fake_nic_ops.link_create(conn->dev, 1024, &conn->link), 0);
-	ring_rails_count(node->transport, 1);
+	ring_rails_add_link(node->transport);
 	if (ring_rail_prepare(conn, node->transport, &desc))
 		return conn;
 	cr_assert_null(conn->rail);
@@ -133,10 +100,10 @@ Test(ring_rails, one_device_is_used_where_nothing_else_is_wanted)
 	cr_expect_null(a->transport->rails);
 	cr_expect_eq(a->transport->eng.ops, &ring_pair_staged_transport);
 	cr_expect_eq(fake_nic_open_cnt, 1);
-	fake(a->transport->dev)->health = -FI_ENETDOWN;
-	cr_expect_eq(health(a), -FI_ENETDOWN);
-	cr_expect_eq(reopen(a), 0);
-	cr_expect_eq(health(a), 0);
+	rail_node_fake(a->transport->dev)->health = -FI_ENETDOWN;
+	cr_expect_eq(rail_node_health(a), -FI_ENETDOWN);
+	cr_expect_eq(rail_node_reopen(a), 0);
+	cr_expect_eq(rail_node_health(a), 0);
 	cr_expect_eq(fake_nic_tries, 1, "that of the tests' start");
 }
 
@@ -151,9 +118,10 @@ Test(ring_rails, the_transport_is_out_only_if_both_devices_are)
 			int out = states[k] ? states[i] : -FI_EIO;
 			struct ring_conn *other;
 
-			fake(first)->health = states[i];
-			fake(second)->health = states[k];
-			cr_expect_eq(health_later(a), states[i] ? out : 0, "%d, %d", i, k);
+			rail_node_fake(first)->health = states[i];
+			rail_node_fake(second)->health = states[k];
+			cr_expect_eq(rail_node_health_later(a), states[i] ? out : 0, "%d, %d", i,
+				     k);
 			cr_expect_eq(a->transport->rails->is_out, states[k] != 0);
 			cr_expect_eq(a->transport->dev, first);
 			cr_expect_eq(a->transport->rails->dev, second, "a rail is on it");
@@ -168,10 +136,10 @@ Test(ring_rails, the_transport_is_out_only_if_both_devices_are)
 Test(ring_rails, without_a_second_device_the_state_is_that_of_the_first_one)
 {
 	fake_nic_alone = true;
-	fake(a->transport->rails->dev)->health = -FI_EIO;
+	rail_node_fake(a->transport->rails->dev)->health = -FI_EIO;
 	for (int i = 0; i < 3; i++) {
-		fake(a->transport->dev)->health = states[i];
-		cr_expect_eq(health_later(a), states[i]);
+		rail_node_fake(a->transport->dev)->health = states[i];
+		cr_expect_eq(rail_node_health_later(a), states[i]);
 		cr_expect_null(a->transport->rails->dev);
 		cr_expect_null(rail_take(a));
 	}
@@ -185,22 +153,22 @@ Test(ring_rails, a_second_device_that_failed_is_replaced_when_no_rail_is_left_on
 {
 	struct dev *second = a->transport->rails->dev;
 	struct ring_conn *one = rail_take(a), *two = rail_take(a);
-	int copy = dup(fake(second)->fd);
+	int copy = dup(rail_node_fake(second)->fd);
 
-	fake(second)->health = -FI_EIO;
-	health_later(a);
+	rail_node_fake(second)->health = -FI_EIO;
+	rail_node_health_later(a);
 	rail_give(one);
-	health_later(a);
+	rail_node_health_later(a);
 	cr_expect_eq(a->transport->rails->dev, second);
 	cr_expect_eq(fake_nic_tries, 1);
 	rail_give(two);
-	health_later(a);
+	rail_node_health_later(a);
 	cr_expect_eq(fake_nic_tries, 2);
 	cr_expect_eq(fake_nic_open_cnt, 2);
-	cr_expect_eq(fake(a->transport->rails->dev)->beside, a->transport->dev);
+	cr_expect_eq(rail_node_fake(a->transport->rails->dev)->beside, a->transport->dev);
 	cr_expect_not(a->transport->rails->is_out);
 	cr_expect_not(wakes(a, copy), "a child has a copy of its descriptor");
-	cr_expect(wakes(a, fake(a->transport->rails->dev)->fd));
+	cr_expect(wakes(a, rail_node_fake(a->transport->rails->dev)->fd));
 	rail_give(rail_take(a));
 	close(copy);
 }
@@ -209,11 +177,11 @@ Test(ring_rails, a_second_device_whose_port_is_back_is_used_again)
 {
 	struct dev *second = a->transport->rails->dev;
 
-	fake(second)->health = -FI_ENETDOWN;
-	health_later(a);
+	rail_node_fake(second)->health = -FI_ENETDOWN;
+	rail_node_health_later(a);
 	cr_expect_null(rail_take(a));
-	fake(second)->health = 0;
-	health_later(a);
+	rail_node_fake(second)->health = 0;
+	rail_node_health_later(a);
 	cr_expect_eq(a->transport->rails->dev, second);
 	cr_expect_eq(fake_nic_tries, 1, "nothing was closed");
 	rail_give(rail_take(a));
@@ -225,13 +193,13 @@ Test(ring_rails, both_devices_are_armed_and_disarmed)
 
 	for (int i = 0; i < 2; i++) {
 		cr_expect_eq(ring_transport_arm(eng), 0);
-		cr_expect(fake(a->transport->dev)->armed);
-		cr_expect(fake(a->transport->rails->dev)->armed);
+		cr_expect(rail_node_fake(a->transport->dev)->armed);
+		cr_expect(rail_node_fake(a->transport->rails->dev)->armed);
 		ring_transport_disarm(eng);
-		cr_expect_not(fake(a->transport->dev)->armed);
-		cr_expect_not(fake(a->transport->rails->dev)->armed);
-		fake(a->transport->dev)->health = -FI_ENETDOWN;
-		cr_expect_eq(reopen(a), 0);
+		cr_expect_not(rail_node_fake(a->transport->dev)->armed);
+		cr_expect_not(rail_node_fake(a->transport->rails->dev)->armed);
+		rail_node_fake(a->transport->dev)->health = -FI_ENETDOWN;
+		cr_expect_eq(rail_node_reopen(a), 0);
 	}
 }
 
@@ -245,10 +213,10 @@ static void expect_pause(struct rail_node *node, uint64_t pause_s)
 	uint64_t before_ns, after_ns;
 
 	rails->open_ns = util_clock_ns() + UTIL_NS_PER_S * 60;
-	health(node);
+	rail_node_health(node);
 	cr_expect_eq(fake_nic_tries, tries, "its time has not come");
 	before_ns = util_clock_ns();
-	health_later(node);
+	rail_node_health_later(node);
 	after_ns = util_clock_ns();
 	cr_expect_eq(fake_nic_tries, tries + 1);
 	cr_expect_geq(rails->open_ns, before_ns + pause_s * UTIL_NS_PER_S, "%lu s", pause_s);
@@ -269,37 +237,37 @@ Test(ring_rails, pauses_between_attempts_grow_until_one_succeeds)
 
 	cr_expect_leq(a->transport->rails->open_ns, now_ns + 5 * UTIL_NS_PER_S);
 	fake_nic_alone = true;
-	fake(a->transport->rails->dev)->health = -FI_EIO;
+	rail_node_fake(a->transport->rails->dev)->health = -FI_EIO;
 	expect_growth();
 	fake_nic_alone = false;
 	expect_pause(a, 5);
 	cr_assert_not_null(a->transport->rails->dev);
 	fake_nic_alone = true;
-	fake(a->transport->rails->dev)->health = -FI_EIO;
+	rail_node_fake(a->transport->rails->dev)->health = -FI_EIO;
 	expect_growth();
 }
 
 Test(ring_rails, a_device_that_cannot_be_waited_for_is_not_used)
 {
 	fake_nic_blind = true;
-	fake(a->transport->rails->dev)->health = -FI_EIO;
+	rail_node_fake(a->transport->rails->dev)->health = -FI_EIO;
 	expect_growth();
 	cr_expect_null(a->transport->rails->dev);
 	cr_expect_eq(fake_nic_open_cnt, 1);
 	cr_expect_null(rail_take(a));
-	cr_expect_eq(health(a), 0);
+	cr_expect_eq(rail_node_health(a), 0);
 }
 
 Test(ring_rails, nothing_is_looked_for_while_there_is_a_second_device)
 {
 	for (int i = 0; i < 3; i++)
-		health_later(a);
+		rail_node_health_later(a);
 	cr_expect_eq(fake_nic_tries, 1);
 }
 
 /* ---- change of places ---- */
 
-static uint8_t region[LEN], sink[LEN];
+static uint8_t region[LEN];
 
 static struct core_reg *reg_of(struct rail_node *node, struct ring_conn *conn)
 {
@@ -319,11 +287,11 @@ static void expect_registered(struct rail_node *node, const struct core_reg *reg
 	const struct fake_mem *mem = fake_key_find(reg->key);
 
 	cr_assert_not_null(mem);
-	cr_expect_eq(mem->dev, fake(node->transport->dev));
+	cr_expect_eq(mem->dev, rail_node_fake(node->transport->dev));
 	cr_expect_eq(&mem->base, reg->mem);
 	cr_expect_eq(mem->addr, region);
 	cr_expect_eq(reg->dev, &node->transport->eng);
-	cr_expect_eq(fake(node->transport->dev)->mem_cnt, 1);
+	cr_expect_eq(rail_node_fake(node->transport->dev)->mem_cnt, 1);
 }
 
 /** Lets direct accesses take a slot: slots stay registered. */
@@ -335,7 +303,7 @@ static void use_slot(struct rail_node *node)
 		ring_bounce_get(&transport->bounce, transport->dev_ops, transport->dev, &err);
 
 	cr_assert_not_null(slot);
-	cr_assert_eq(((struct fake_mem *)slot->mem)->dev, fake(transport->dev));
+	cr_assert_eq(((struct fake_mem *)slot->mem)->dev, rail_node_fake(transport->dev));
 	ring_bounce_put(&transport->bounce, slot);
 }
 
@@ -349,22 +317,23 @@ Test(ring_rails, a_second_device_takes_the_place_of_a_first_one_that_is_out)
 		unsigned tries = fake_nic_tries + (states[i] == -FI_EIO);
 
 		use_slot(a);
-		fake(first)->health = states[i];
-		cr_expect_eq(health_later(a), -FI_EIO, "so that the engine opens it again");
-		cr_expect_eq(reopen(a), 0);
+		rail_node_fake(first)->health = states[i];
+		cr_expect_eq(rail_node_health_later(a), -FI_EIO,
+			     "so that the engine opens it again");
+		cr_expect_eq(rail_node_reopen(a), 0);
 		cr_expect_eq(a->transport->dev, second);
 		cr_expect_eq(a->transport->rails->dev, first);
-		cr_expect_eq(fake(first)->mem_cnt, 0, "it may be closed");
+		cr_expect_eq(rail_node_fake(first)->mem_cnt, 0, "it may be closed");
 		expect_registered(a, reg);
 		cr_expect_null(rail_take(a), "it is out");
-		cr_expect(wakes(a, fake(first)->fd));
-		cr_expect(wakes(a, fake(second)->fd));
+		cr_expect(wakes(a, rail_node_fake(first)->fd));
+		cr_expect(wakes(a, rail_node_fake(second)->fd));
 		if (states[i] == -FI_ENETDOWN)
-			fake(first)->health = 0;
-		cr_expect_eq(health_later(a), 0);
+			rail_node_fake(first)->health = 0;
+		cr_expect_eq(rail_node_health_later(a), 0);
 		/* One whose port is up again stays open, one that failed is opened again. */
 		cr_expect_eq(fake_nic_tries, tries);
-		cr_expect_eq(fake(a->transport->rails->dev)->health, 0);
+		cr_expect_eq(rail_node_fake(a->transport->rails->dev)->health, 0);
 		cr_expect_eq(fake_nic_open_cnt, 2);
 		rail_give(rail_take(a));
 		use_slot(a);
@@ -379,14 +348,14 @@ Test(ring_rails, a_region_that_the_other_device_refuses_is_registered_by_the_nex
 	struct core_reg *reg = reg_of(a, &conn);
 	struct dev *first = a->transport->dev;
 
-	fake(first)->health = -FI_ENETDOWN;
-	fake(a->transport->rails->dev)->fail_reg = -FI_ENOMEM;
-	cr_expect_eq(reopen(a), 0);
+	rail_node_fake(first)->health = -FI_ENETDOWN;
+	rail_node_fake(a->transport->rails->dev)->fail_reg = -FI_ENOMEM;
+	cr_expect_eq(rail_node_reopen(a), 0);
 	cr_expect_neq(reg->dev, &a->transport->eng, "no channel's device");
 	cr_expect_null(reg->mem);
-	fake(a->transport->dev)->health = -FI_ENETDOWN;
-	fake(first)->health = 0;
-	cr_expect_eq(reopen(a), 0);
+	rail_node_fake(a->transport->dev)->health = -FI_ENETDOWN;
+	rail_node_fake(first)->health = 0;
+	cr_expect_eq(rail_node_reopen(a), 0);
 	cr_expect_eq(a->transport->dev, first);
 	expect_registered(a, reg);
 	reg->close(reg);
@@ -400,26 +369,28 @@ Test(ring_rails, a_second_device_that_is_out_takes_no_place)
 
 	for (int i = 1; i < 3; i++) {
 		struct dev *second = a->transport->rails->dev;
-		int copy[2] = { dup(fake(a->transport->dev)->fd), dup(fake(second)->fd) };
+		int copy[2] = { dup(rail_node_fake(a->transport->dev)->fd),
+				dup(rail_node_fake(second)->fd) };
 
 		use_slot(a);
-		fake(a->transport->dev)->health = -FI_EIO;
-		fake(second)->health = states[i];
-		cr_expect_eq(reopen(a), 0);
-		cr_expect_eq(fake(a->transport->dev)->health, 0, "a new one");
+		rail_node_fake(a->transport->dev)->health = -FI_EIO;
+		rail_node_fake(second)->health = states[i];
+		cr_expect_eq(rail_node_reopen(a), 0);
+		cr_expect_eq(rail_node_fake(a->transport->dev)->health, 0, "a new one");
 		expect_registered(a, reg);
 		cr_expect_not(wakes(a, copy[0]));
-		cr_expect(wakes(a, fake(a->transport->dev)->fd));
+		cr_expect(wakes(a, rail_node_fake(a->transport->dev)->fd));
 		if (states[i] == -FI_ENETDOWN) {
 			cr_expect_eq(a->transport->rails->dev, second);
-			cr_expect_eq(fake(a->transport->dev)->beside, second);
-			fake(second)->health = 0;
+			cr_expect_eq(rail_node_fake(a->transport->dev)->beside, second);
+			rail_node_fake(second)->health = 0;
 		} else {
 			cr_expect_null(a->transport->rails->dev, "what has failed is closed");
-			cr_expect_null(fake(a->transport->dev)->beside, "by its own choice");
+			cr_expect_null(rail_node_fake(a->transport->dev)->beside,
+				       "by its own choice");
 			cr_expect_not(wakes(a, copy[1]));
 		}
-		cr_expect_eq(health_later(a), 0);
+		cr_expect_eq(rail_node_health_later(a), 0);
 		cr_expect_eq(fake_nic_open_cnt, 2);
 		close(copy[0]);
 		close(copy[1]);
@@ -433,136 +404,27 @@ Test(ring_rails, a_second_device_that_is_back_replaces_a_first_one_that_is_gone)
 	struct core_reg *reg = reg_of(a, &conn);
 	struct dev *second = a->transport->rails->dev;
 
-	fake(a->transport->dev)->health = -FI_EIO;
-	fake(second)->health = -FI_ENETDOWN;
+	rail_node_fake(a->transport->dev)->health = -FI_EIO;
+	rail_node_fake(second)->health = -FI_ENETDOWN;
 	fake_nic_absent = true;
 	for (int i = 0; i < 2; i++) {
-		cr_expect_eq(reopen(a), -FI_ENODEV);
+		cr_expect_eq(rail_node_reopen(a), -FI_ENODEV);
 		cr_expect_null(a->transport->dev);
-		cr_expect_eq(health(a), -FI_ENODEV);
+		cr_expect_eq(rail_node_health(a), -FI_ENODEV);
 		cr_expect_null(reg->mem);
 		cr_expect_eq(fake_nic_open_cnt, 1);
 	}
-	fake(second)->health = 0;
-	cr_expect_eq(reopen(a), 0);
+	rail_node_fake(second)->health = 0;
+	cr_expect_eq(rail_node_reopen(a), 0);
 	cr_expect_eq(a->transport->dev, second);
 	expect_registered(a, reg);
 	cr_expect_null(a->transport->rails->dev);
 	cr_expect_null(rail_take(a));
-	cr_expect_eq(health_later(a), 0);
+	cr_expect_eq(rail_node_health_later(a), 0);
 	cr_expect_null(a->transport->rails->dev);
 	fake_nic_absent = false;
-	cr_expect_eq(health_later(a), 0);
-	cr_expect_eq(fake(a->transport->rails->dev)->beside, second);
+	cr_expect_eq(rail_node_health_later(a), 0);
+	cr_expect_eq(rail_node_fake(a->transport->rails->dev)->beside, second);
 	rail_give(rail_take(a));
 	reg->close(reg);
-}
-
-/* ---- connections ---- */
-
-static void connect_nodes(void)
-{
-	struct cm_params params[2];
-
-	for (int i = 0; i < 2; i++)
-		cr_assert_eq(rail_node_prepare(&nodes[i], &upcalls, &params[i], &conns[i]), 0);
-	for (int i = 0; i < 2; i++)
-		cr_assert_eq(ring_setup_establish(&conns[i]->eng, &params[!i]), 0);
-	for (int i = 0; i < 2; i++)
-		cr_assert_eq(ring_life_attach(&conns[i]->eng), 0);
-}
-
-/** Ends connections as the engine does after the failure of a device. */
-static void disconnect_nodes(int err)
-{
-	for (int i = 0; i < 2; i++) {
-		conns[i]->eng.err = err;
-		ring_life_end(&conns[i]->eng);
-		ring_life_stop(&conns[i]->eng);
-		ring_life_free(&conns[i]->eng);
-		cr_expect_eq(fake(nodes[i].transport->dev)->link_cnt, 0);
-		cr_expect_eq(nodes[i].transport->rails->user_cnt, 0);
-	}
-}
-
-static void poll_nodes(void)
-{
-	rail_node_poll(a);
-	rail_node_poll(b);
-}
-
-/** Lets the node read the region of its peer. Returns true if a part of it goes over a rail. */
-static bool read_region(struct rail_node *node)
-{
-	struct ring_conn *conn = conns[node - nodes];
-	struct iovec iov = { sink, LEN };
-	struct core_exposure exposure = { .chan = &conns[node == a]->eng.chan };
-	struct core_get get;
-	struct ring_rail *rail = conn->rail;
-	bool split;
-
-	for (size_t i = 0; i < LEN; i++)
-		region[i] = (uint8_t)(i * 5 + (i >> 8));
-	memset(sink, 0, LEN);
-	done = NULL;
-	cr_assert_eq(ring_bulk_expose(exposure.chan, region, LEN, &exposure), 0);
-	get = (struct core_get){ .remote_addr = (uintptr_t)region,
-				 .remote_key = exposure.key,
-				 .iov = &iov,
-				 .iov_cnt = 1,
-				 .len = LEN };
-	cr_assert_eq(ring_bulk_get(&conn->eng.chan, &get), 0);
-	split = rail && rail->link && fake_link_of(rail->link)->get;
-	for (int i = 0; i < 1000 && !done; i++)
-		poll_nodes();
-	cr_assert_eq(done, &get);
-	cr_expect_eq(get.status, 0);
-	cr_expect_arr_eq(region, sink, LEN);
-	ring_bulk_unexpose(exposure.chan, &exposure);
-	return split;
-}
-
-/** Lets the READs by which the ends test their rails come back. */
-static void await_rails(void)
-{
-	for (int i = 0; i < 100; i++)
-		poll_nodes();
-}
-
-/*
- * The life of a job: two devices, the first one of an end fails, the second one carries everything
- * alone, another second one comes. Each node has its own devices, so the ends differ.
- */
-Test(ring_rails, connections_follow_the_devices)
-{
-	rail_node_open(b);
-	connect_nodes();
-	await_rails();
-	cr_expect(read_region(a));
-	cr_expect(read_region(b));
-	for (int i = 1; i < 3; i++) {
-		struct dev *second = a->transport->rails->dev;
-
-		fake(a->transport->dev)->health = states[i];
-		cr_expect_eq(health_later(a), -FI_EIO);
-		disconnect_nodes(-FI_EIO);
-		cr_expect_eq(reopen(a), 0);
-		connect_nodes();
-		await_rails();
-		cr_expect_eq(fake_link_of(conns[0]->link)->dev, fake(second));
-		cr_expect_null(conns[0]->rail);
-		cr_expect_null(conns[1]->rail, "both ends have one, or none");
-		cr_expect_not(read_region(a));
-		cr_expect_not(read_region(b));
-		disconnect_nodes(-FI_ESHUTDOWN);
-		if (a->transport->rails->dev)
-			fake(a->transport->rails->dev)->health = 0;
-		cr_expect_eq(health_later(a), 0);
-		connect_nodes();
-		await_rails();
-		cr_expect(read_region(a));
-		cr_expect(read_region(b));
-	}
-	disconnect_nodes(-FI_ESHUTDOWN);
-	ring_transport_close(&b->transport->eng);
 }

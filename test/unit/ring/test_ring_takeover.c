@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "flow.h"
+#include "rail_pair.h"
 #include "ring/ring_ack.h"
 #include "ring/ring_bulk.h"
 #include "ring/ring_takeover.h"
@@ -101,8 +102,15 @@ static void on_down(struct core_chan *chan, int err)
 	down = err;
 }
 
+static uint64_t acked;
+
+/** Checks that the bytes are in the peer's ring, and counts them. */
 static void on_acked(struct core_chan *chan, uint64_t pos)
 {
+	struct ring_end *end = ring_end_of(chan), *peer = end == a ? b : a;
+
+	cr_assert_leq(pos, peer->conn.rx.producer);
+	acked = pos;
 }
 
 static void on_undirect(struct core_chan *chan)
@@ -119,42 +127,16 @@ static const struct core_upcalls upcalls = {
 	.on_down = on_down,
 };
 
-static void start_dev(struct fake_dev *dev)
-{
-	dev->eager = true;
-	dev->registers = true;
-	dev->get_later = true;
-}
-
 static void start(void)
 {
-	const struct ring_pair_cfg cfg = {
-		.ack = true, .rails = true, .rx_len = { 4096, 4096 }, .seed = 1
-	};
-
-	ring_pair_init(&pair, &cfg, &upcalls);
+	rail_pair_start(&pair, true, &upcalls);
 	a = &pair.end[0];
 	b = &pair.end[1];
-	for (int i = 0; i < 2; i++) {
-		struct ring_end *end = &pair.end[i];
-
-		ring_end_transport(end)->dev_ops = &fake_nic_ops;
-		start_dev(&end->dev);
-		start_dev(&end->second);
-		end->conn.eng.attached = true;
-		end->conn.eng.up_reported = true;
-		end->engine.event_fd = -1;
-	}
 }
 
 static void finish(void)
 {
-	for (int i = 0; i < 2; i++) {
-		cr_expect_eq(pair.end[i].dev.mem_cnt, 0);
-		cr_expect_eq(pair.end[i].second.mem_cnt, 0);
-		cr_expect(util_list_is_empty(&pair.end[i].rails.taking));
-	}
-	ring_pair_fini(&pair);
+	rail_pair_finish(&pair);
 }
 
 static void progress(void)
@@ -284,11 +266,13 @@ Test(ring_takeover, what_has_arrived_over_the_first_link_is_not_dropped)
 	b->conn.eng.chan.ops->flush(&b->conn.eng.chan);
 	while (fake_link_deliver(b->conn.link))
 		;
+	b->conn.tx.placed = b->conn.tx.flush_start; /* and acknowledged */
 	fake_link_kill(b->conn.link, -FI_EIO);
 	ring_end_progress_rails(b);
 	cr_assert(ring_takeover_is_on(&b->conn));
 	cr_expect(b->conn.eng.chan.ops->is_busy(&b->conn.eng.chan), "fi_close waits");
 	ring_rails_poll(ring_end_transport(a));
+	ring_takeover_work(&a->rails, false);
 	cr_expect_eq(a->conn.rail->phase, RING_RAIL_BESIDE, "arrivals come first");
 	fake_link_kill(a->conn.rail->link, -FI_ENETDOWN);
 	ring_end_progress_rails(a);
@@ -297,6 +281,59 @@ Test(ring_takeover, what_has_arrived_over_the_first_link_is_not_dropped)
 	down = 0;
 	fake_link_kill(b->conn.rail->link, -FI_ENETDOWN);
 	expect_down(b, -FI_ENETDOWN);
+	finish();
+}
+
+Test(ring_takeover, an_awaited_arrival_is_reported_without_other_traffic)
+{
+	struct core_chan *chan;
+
+	start();
+	chan = &a->conn.eng.chan;
+	send_one(a);
+	chan->awaited = *chan->posted;
+	fake_link_kill(a->conn.link, -FI_ETIMEDOUT); /* not delivered */
+	for (int i = 0; i < 1000 && acked != chan->awaited; i++)
+		progress();
+	cr_expect(is_taken(a));
+	cr_expect_eq(acked, chan->awaited);
+	cr_expect_eq(msg_cnt, 1);
+	finish();
+}
+
+/* A fence that was posted over the first link says nothing about the second one. */
+Test(ring_takeover, the_read_that_ends_covers_what_was_not_written_again)
+{
+	struct core_chan *chan;
+	uint64_t value;
+
+	start();
+	chan = &a->conn.eng.chan;
+	a->second.lose_reads = true;
+	a->second.sq_len = 0; /* nothing is written again yet */
+	a->conn.rail->is_ready = false;
+	cr_assert_eq(a->conn.rail->link->ops->read_consumer(a->conn.rail->link, &value), 0);
+	send_one(a);
+	chan->awaited = *chan->posted;
+	ring_ack_watch(&a->conn);
+	cr_assert_eq(ring_ack_request_all(ring_end_transport(a)), 0);
+	cr_assert_eq(a->conn.read, RING_READ_POSTED);
+	fake_link_kill(a->conn.link, 0);
+	fake_link_kill(b->conn.link, -FI_ETIMEDOUT);
+	ring_end_progress_rails(b);
+	a->second.sq_len = 1; /* the position alone */
+	for (int i = 0; i < 4; i++)
+		ring_end_progress_rails(a);
+	cr_assert(is_taken(a));
+	a->second.lose_reads = false;
+	for (int i = 0; i < 4; i++)
+		ring_end_progress_rails(a);
+	cr_expect_eq(msg_cnt, 0);
+	cr_expect_eq(acked, 0);
+	for (int i = 0; i < 1000 && acked != chan->awaited; i++)
+		progress();
+	cr_expect_eq(acked, chan->awaited);
+	cr_expect_eq(msg_cnt, 1);
 	finish();
 }
 

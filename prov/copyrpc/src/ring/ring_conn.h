@@ -161,8 +161,7 @@ struct ring_conn {
 	uint64_t read_base;    /* RING_READ_POSTED: value of remote_consumer at that time */
 	uint64_t read_next_ns; /* RING_READ_PAUSE: time of the next read */
 	bool attached;         /* The device polls the link */
-	struct dev *dev;       /* Device with which memory is registered */
-	struct dev *link_dev;  /* Device of the link: `dev`, except while a rail takes over */
+	struct dev *dev;       /* Device of the link; that of the rail while it takes over */
 	struct ring_rail *rail; /* Link of the second device (ring_rail.h); NULL: there is none */
 	struct util_list balance_link; /* In transport->movable, while the link may move */
 	struct ring_moves_conn moves;

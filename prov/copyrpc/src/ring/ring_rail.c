@@ -25,15 +25,6 @@ struct ring_stripe {
 	int status;      /* The first error of a part, or 0 */
 };
 
-/** Exposure of a connection with a rail. Stored in core_exposure.engine. */
-struct ring_exposed {
-	struct util_list link;  /* ring_rail.exposed */
-	struct dev *first_dev;  /* device of the connection's link at that time, */
-	struct dev_mem *first;  /* and the registration with it; NULL: it has ended */
-	struct dev *second_dev; /* likewise of the rail */
-	struct dev_mem *second;
-};
-
 static struct ring_rails *ring_rail_rails(const struct ring_conn *conn)
 {
 	return ring_conn_transport(conn)->rails;
@@ -76,35 +67,6 @@ bool ring_rail_prepare(struct ring_conn *conn, struct ring_transport *transport,
 	return true;
 }
 
-static void ring_rail_dereg(struct ring_conn *conn, struct dev *dev, struct dev_mem **mem)
-{
-	if (*mem)
-		ring_conn_transport(conn)->dev_ops->mem_dereg(dev, *mem);
-	*mem = NULL;
-}
-
-void ring_rail_release_first(struct ring_conn *conn)
-{
-	struct util_list *it, *tmp;
-
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &conn->rail->exposed) {
-		struct ring_exposed *exposed = UTIL_CONTAINER_OF(it, struct ring_exposed, link);
-
-		ring_rail_dereg(conn, exposed->first_dev, &exposed->first);
-	}
-}
-
-static void ring_rail_release_second(struct ring_conn *conn)
-{
-	struct util_list *it, *tmp;
-
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &conn->rail->exposed) {
-		struct ring_exposed *exposed = UTIL_CONTAINER_OF(it, struct ring_exposed, link);
-
-		ring_rail_dereg(conn, exposed->second_dev, &exposed->second);
-	}
-}
-
 /** Returns the part of a get that is open on the rail, or NULL. */
 static struct ring_get *ring_rail_part_of(struct util_list *link)
 {
@@ -145,6 +107,8 @@ void ring_rail_drop(struct ring_conn *conn)
 	rails->user_cnt--;
 	pthread_mutex_unlock(&rails->lock);
 	rail->link = NULL;
+	if (ring_takeover_is_on(conn))
+		conn->dev = ring_conn_transport(conn)->dev; /* the link is on it */
 }
 
 void ring_rail_free(struct ring_conn *conn)
@@ -167,7 +131,7 @@ void ring_rail_close_link(struct ring_conn *conn)
 	}
 	pthread_mutex_lock(&rails->lock);
 	conn->link->ops->close(conn->link);
-	if (conn->link_dev == transport->dev)
+	if (conn->dev == transport->dev)
 		rails->first_cnt--;
 	else
 		rails->user_cnt--;
@@ -485,56 +449,4 @@ bool ring_rails_poll(struct ring_transport *transport)
 	if (!util_list_is_empty(&rails->waiting))
 		ring_rails_retry(rails);
 	return !budget;
-}
-
-/* ---- exposures ---- */
-
-/**
- * Registers the bytes with the second device, too: one that takes over has to reach all of them.
- */
-static int ring_rail_expose_second(struct ring_conn *conn, const void *addr, size_t len,
-				   struct ring_exposed *exposed)
-{
-	struct ring_transport *transport = ring_conn_transport(conn);
-
-	if (!conn->rail->link || conn->rail->phase != RING_RAIL_BESIDE)
-		return 0;
-	exposed->second_dev = transport->rails->dev;
-	return transport->dev_ops->mem_reg(exposed->second_dev, addr, len, DEV_MEM_REMOTE_READ,
-					   &exposed->second);
-}
-
-int ring_rail_expose(struct ring_conn *conn, const void *addr, size_t len,
-		     struct core_exposure *exposure)
-{
-	struct ring_exposed *exposed = calloc(1, sizeof(*exposed));
-	int ret = -FI_ENOMEM;
-
-	if (exposed)
-		ret = ring_rail_expose_second(conn, addr, len, exposed);
-	if (ret) {
-		free(exposed);
-		return ret;
-	}
-	exposed->first_dev = conn->dev;
-	exposed->first = exposure->engine;
-	exposure->engine = exposed;
-	if (exposed->second)
-		exposure->key |= exposed->second->remote_key << 32;
-	util_list_init(&exposed->link);
-	util_list_push_back(&conn->rail->exposed, &exposed->link);
-	return 0;
-}
-
-void ring_rail_unexpose(struct ring_conn *conn, struct core_exposure *exposure)
-{
-	struct ring_exposed *exposed = exposure->engine;
-
-	if (!exposed)
-		return;
-	util_list_remove(&exposed->link);
-	ring_rail_dereg(conn, exposed->first_dev, &exposed->first);
-	ring_rail_dereg(conn, exposed->second_dev, &exposed->second);
-	exposure->engine = NULL;
-	free(exposed);
 }

@@ -110,8 +110,8 @@ int ring_rail_split(const struct dev_desc *both, bool has_rail, struct dev_desc 
 		    struct dev_desc *second);
 /** Connects the rail behind the first link, or frees it. Control thread. */
 void ring_rail_establish(struct ring_conn *conn, const struct dev_desc *second);
-/** Counts a link of the first device, or one that is closed. */
-void ring_rails_count(struct ring_transport *transport, int links);
+/** Counts a new link of the first device; ring_rail_close_link closes it. */
+void ring_rails_add_link(struct ring_transport *transport);
 void ring_rail_attach(struct ring_conn *conn);
 /** Ends the use of the rail's device. The rail's parts stay open. */
 void ring_rail_drop(struct ring_conn *conn);
@@ -119,8 +119,6 @@ void ring_rail_drop(struct ring_conn *conn);
 void ring_rail_free(struct ring_conn *conn);
 /** Closes the connection's link, on either device. */
 void ring_rail_close_link(struct ring_conn *conn);
-/** Ends the registrations of exposures with the first device. */
-void ring_rail_release_first(struct ring_conn *conn);
 
 /** Returns true if the get is to be split. */
 bool ring_rail_takes(struct ring_conn *conn, const struct core_get *get);
@@ -139,6 +137,9 @@ struct core_get *ring_rail_join(struct ring_get *part);
 /** Adds the second device to an exposure of the first one. Returns 0 or -FI_E*. */
 int ring_rail_expose(struct ring_conn *conn, const void *addr, size_t len,
 		     struct core_exposure *exposure);
+/** Ends the registrations of all exposures with the first or the second device. */
+void ring_rail_release_first(struct ring_conn *conn);
+void ring_rail_release_second(struct ring_conn *conn);
 /** Ends an exposure with both devices. */
 void ring_rail_unexpose(struct ring_conn *conn, struct core_exposure *exposure);
 

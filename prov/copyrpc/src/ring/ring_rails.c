@@ -106,14 +106,14 @@ int ring_rails_open(struct ring_transport *transport)
 	return 0;
 }
 
-void ring_rails_count(struct ring_transport *transport, int links)
+void ring_rails_add_link(struct ring_transport *transport)
 {
 	struct ring_rails *rails = transport->rails;
 
 	if (!rails)
 		return;
 	pthread_mutex_lock(&rails->lock);
-	rails->first_cnt += (uint32_t)links;
+	rails->first_cnt++;
 	pthread_mutex_unlock(&rails->lock);
 }
 
@@ -124,7 +124,7 @@ bool ring_rails_is_unused(struct eng_transport *eng)
 	bool ret;
 
 	pthread_mutex_lock(&rails->lock);
-	ret = !rails->first_cnt && (!rails->user_cnt || !transport->dev_ops->health(rails->dev));
+	ret = !rails->first_cnt && !(rails->user_cnt && rails->is_out);
 	pthread_mutex_unlock(&rails->lock);
 	return ret;
 }

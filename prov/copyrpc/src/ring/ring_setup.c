@@ -72,7 +72,6 @@ static int ring_setup_link(struct ring_conn *conn, struct ring_transport *transp
 	if (ret)
 		return ret;
 	conn->dev = transport->dev;
-	conn->link_dev = transport->dev;
 	params->dev.peer_moves =
 		util_params.rc_interval_ms && (params->features & WIRE_CM_FEATURE_MOVES);
 	ret = conn->link->ops->describe(conn->link, &params->dev);
@@ -104,7 +103,7 @@ int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep, vo
 		free(conn);
 		return ret;
 	}
-	ring_rails_count(transport, 1);
+	ring_rails_add_link(transport);
 	has_rail = transport->rails && (params->features & WIRE_CM_FEATURE_RAILS) &&
 		   ring_rail_prepare(conn, transport, &params->dev);
 	ring_setup_params(params, has_rail);

@@ -123,7 +123,9 @@ bool ring_takeover_begin(struct ring_conn *conn)
 {
 	if (!ring_takeover_may(conn) || !(conn->rail->is_ready || conn->rail->has_peer_pos))
 		return false;
-	UTIL_WARN(EP_CTRL, "the link to a peer failed: the second device takes over\n");
+	UTIL_WARN(EP_CTRL,
+		  "the link to a peer failed: the second device takes over, and nothing is "
+		  "lost; check the port and the cable of the first one\n");
 	ring_takeover_leave(conn);
 	ring_takeover_send(conn);
 	return true;
@@ -226,7 +228,6 @@ static void ring_takeover_close_first(struct ring_conn *conn)
 	rails->first_cnt--;
 	pthread_mutex_unlock(&rails->lock);
 	conn->link = second;
-	conn->link_dev = conn->dev;
 	conn->rail->link = NULL;
 	conn->rail->attached = false;
 }
@@ -298,8 +299,9 @@ static void ring_takeover_follow(struct ring_conn *conn, bool is_drained)
 	else
 		ring_conn_fail_cold(
 			conn, -FI_EIO,
-			"the peer goes on over its second device, which this end cannot "
-			"while it accesses remote memory directly");
+			"the peer goes on over its second device, which this end cannot while "
+			"its adapter accesses remote memory alone: FI_COPYRPC_NIC_RMA=0 "
+			"prevents it");
 }
 
 /** Returns a get that is held, or NULL. */
