@@ -151,53 +151,82 @@ Test(cm_incoming, without_descriptors_accepting_pauses_without_spinning)
 	tear_down();
 }
 
+/* Sends a sealed HELLO over a new stream to which the endpoint may not react before `locked`. */
+static bool send_hello_meanwhile(const struct wire_cm_pkt *ack, int ask, int locked)
+{
+	struct wire_cm_pkt hello;
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len;
+	char byte = 0;
+
+	cm_raw_peer_make_hello(&s, ack, &hello);
+	hello.src_inc = s.inc;
+	hello.nonce = s.nonce;
+	len = wire_cm_encode(&hello, buf);
+	cm_mac_seal(&s.key, &s.addr, &to, buf, len);
+	return write(ask, &byte, 1) == 1 && read(locked, &byte, 1) == 1 &&
+	       cm_raw_peer_connect(&s, ack) && !cm_fd_send(s.stream, buf, len, NULL, 0) &&
+	       write(ask, &byte, 1) == 1;
+}
+
+/* Returns the exit status of a process of another user: 0 if it was refused as it should be. */
+static int be_refused(int ask, int locked)
+{
+	struct wire_cm_pkt ack, nak;
+
+	if (setgid(65534) || setuid(65534))
+		return 1;
+	if (!cm_raw_peer_get_ack(&s, &to, &ack))
+		return 2;
+	/* Readers of /proc can find the name, so a silent stream is refused as well. */
+	if (!cm_raw_peer_connect(&s, &ack) ||
+	    cm_raw_peer_recv_stream(&s, &nak, CM_TEST_WAIT_MS) != 0)
+		return 3;
+	if (!send_hello_meanwhile(&ack, ask, locked))
+		return 4;
+	if (cm_raw_peer_recv_stream(&s, &nak, CM_TEST_WAIT_MS) != 1)
+		return 5;
+	return nak.type == WIRE_CM_NAK && nak.nak.err == FI_EACCES &&
+			       strstr(nak.nak.text, "this process to user 65534")
+		       ? 0
+		       : 6;
+}
+
+/* Keeps the endpoint from accepting streams until the other process has sent its HELLO. */
+static void hold_while_sending(int asked, int locked)
+{
+	char byte;
+
+	if (read(asked, &byte, 1) != 1)
+		return;
+	cm_node_lock(node);
+	if (write(locked, "", 1) == 1 && read(asked, &byte, 1) != 1)
+		byte = 0;
+	cm_node_unlock(node);
+}
+
 /* The other user does not check the endpoint's user; the endpoint must check. */
 Test(cm_incoming, another_user_with_a_valid_cookie_is_refused)
 {
-	int status;
+	int ask[2], lock[2], status;
 	pid_t pid;
 
 	if (geteuid())
 		cr_skip_test("needs root");
 	set_up();
+	cr_assert(!pipe(ask) && !pipe(lock));
 	pid = fork();
 	if (!pid) {
-		struct wire_cm_pkt ack, hello, nak;
-
-		if (setgid(65534) || setuid(65534))
-			_exit(1);
-		if (!cm_raw_peer_get_ack(&s, &to, &ack))
-			_exit(2);
-		/* Readers of /proc can find the name, so a silent stream is refused as well. */
-		if (!cm_raw_peer_connect(&s, &ack) ||
-		    cm_raw_peer_recv_stream(&s, &nak, CM_TEST_WAIT_MS) != 0)
-			_exit(3);
-		for (int i = 0; i < 100; i++) {
-			if (!cm_raw_peer_connect(&s, &ack))
-				_exit(4);
-			cm_raw_peer_make_hello(&s, &ack, &hello);
-			hello.src_inc = s.inc;
-			hello.nonce = s.nonce;
-			{
-				uint8_t buf[WIRE_CM_MAX];
-				size_t len = wire_cm_encode(&hello, buf);
-
-				cm_mac_seal(&s.key, &s.addr, &to, buf, len);
-				/* The send fails if the stream was refused first. */
-				if (cm_fd_send(s.stream, buf, len, NULL, 0))
-					continue;
-			}
-			if (cm_raw_peer_recv_stream(&s, &nak, CM_TEST_WAIT_MS) != 1)
-				continue;
-			_exit(nak.type == WIRE_CM_NAK && nak.nak.err == FI_EACCES &&
-					      strstr(nak.nak.text, "this process to user 65534")
-				      ? 0
-				      : 5);
-		}
-		_exit(6);
+		close(lock[1]);
+		_exit(be_refused(ask[1], lock[0]));
 	}
+	close(ask[1]);
+	hold_while_sending(ask[0], lock[1]);
 	cr_assert(waitpid(pid, &status, 0) == pid);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
+	close(ask[0]);
+	close(lock[0]);
+	close(lock[1]);
 	cr_assert(cm_end_stats(&a).incoming_foreign >= 2);
 	cr_assert(!a.prepared);
 	expect_connect();
