@@ -3,6 +3,16 @@
 # COPYRPC_SANITIZERS: --enable-asan, --enable-tsan and --enable-fuzz. They touch the flags and
 # nothing else: the same sources are built, with no macro that a source could ask for.
 
+# COPYRPC_STATIC_SANITIZERS(OPTIONS): sets SANITIZE_TEST_LIBS to the options if programs can be linked so.
+AC_DEFUN([COPYRPC_STATIC_SANITIZERS], [
+	copyrpc_ldflags=$LDFLAGS
+	LDFLAGS="$LDFLAGS $SANITIZE_CFLAGS $1"
+	AC_MSG_CHECKING([whether test programs can contain the sanitizers])
+	AC_LINK_IFELSE([AC_LANG_PROGRAM], [SANITIZE_TEST_LIBS="$1"])
+	AC_MSG_RESULT([${SANITIZE_TEST_LIBS:-no}])
+	LDFLAGS=$copyrpc_ldflags
+])
+
 AC_DEFUN([COPYRPC_SANITIZERS], [
 	AC_ARG_ENABLE([asan],
 		[AS_HELP_STRING([--enable-asan], [build with AddressSanitizer and UBSan])],
@@ -28,11 +38,19 @@ AC_DEFUN([COPYRPC_SANITIZERS], [
 	AS_IF([test "x$enable_fuzz" = xyes],
 		[SANITIZE_CFLAGS="$copyrpc_asan -fsanitize=fuzzer-no-link"])
 
+	# Each unit test is a process, and lasts for milliseconds. Three things take it longer to start and to end than
+	# the test takes: relocations of a position-independent program (some 10^5 for what UBSan reports), a second
+	# copy of the sanitizers' runtime, and megabytes of either that are searched for pointers.
+	SANITIZE_TEST_LIBS=
+	AS_IF([test "x$enable_asan$copyrpc_cv_clang" = xyesno],
+		[COPYRPC_STATIC_SANITIZERS([-no-pie -static-libasan -static-libubsan])])
+
 	# A sanitizer's symbols come from the program that loads the module: -z defs would refuse them.
 	NO_UNDEFINED_LDFLAGS=
 	AS_IF([test -z "$SANITIZE_CFLAGS"], [NO_UNDEFINED_LDFLAGS="-Wl,-z,defs"])
 
 	AC_SUBST([SANITIZE_CFLAGS])
+	AC_SUBST([SANITIZE_TEST_LIBS])
 	AC_SUBST([NO_UNDEFINED_LDFLAGS])
 	AM_CONDITIONAL([ENABLE_FUZZ], [test "x$enable_fuzz" = xyes])
 ])
