@@ -153,6 +153,20 @@ Test(eng_outage, a_failed_device_is_reopened_when_no_connection_is_left)
 	cr_expect_eq(transport->user_cnt, 0);
 }
 
+/** Goes to sleep and wakes up, without a poll. On a busy machine a look may be due already. */
+static void arm(void)
+{
+	struct core_engine *engine = wholes[0].engine;
+	int ret;
+
+	polls = 0;
+	for (int i = 0; (ret = eng_arm(&engine->base)) == -FI_EAGAIN && i < 100; i++)
+		eng_events_cold(engine);
+	cr_assert_eq(ret, 0);
+	eng_disarm(&engine->base);
+	cr_expect_eq(polls, 0);
+}
+
 Test(eng_outage, a_device_that_is_away_is_tried_again_and_not_touched_meanwhile)
 {
 	struct eng_conn *conn;
@@ -165,10 +179,7 @@ Test(eng_outage, a_device_that_is_away_is_tried_again_and_not_touched_meanwhile)
 	cr_expect(eng_outage_is_closed(transport));
 	cr_expect_eq(sound(), WIRE_CM_PATH_SHM);
 	cr_expect_eq(prepare(&conn), -FI_ENODEV);
-	polls = 0;
-	cr_expect_eq(eng_arm(&wholes[0].engine->base), 0);
-	eng_disarm(&wholes[0].engine->base);
-	cr_expect_eq(polls, 0);
+	arm();
 	reopen_ret = 0;
 	look();
 	cr_expect_eq(sound(), BOTH);

@@ -375,10 +375,14 @@ Test(cm_attempt, another_network_namespace_is_another_host)
 /* Runs a peer as another user: passive (asks == false) or active. */
 static pid_t fork_other_user(int tell[2], bool asks)
 {
+	bool writes;
 	pid_t pid;
 
 	cr_assert(!pipe(tell));
 	pid = fork();
+	/* Leaves one writer: a reader does not wait for one that has died. */
+	writes = asks == (pid > 0);
+	close(tell[writes ? 0 : 1]);
 	if (pid)
 		return pid;
 	{
