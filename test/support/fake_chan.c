@@ -28,6 +28,7 @@ static unsigned fake_retained_cnt;
 static unsigned fake_await_cnt;
 static unsigned fake_get_cnt;
 static int fake_exposed_cnt;
+static int fake_exposed_at_stop;
 static uint64_t fake_incarnation = 1;
 
 void fake_chan_reset(void)
@@ -35,6 +36,7 @@ void fake_chan_reset(void)
 	fake_retained_cnt = 0;
 	fake_await_cnt = 0;
 	fake_get_cnt = 0;
+	fake_exposed_at_stop = 0;
 }
 
 static struct fake_chan *fake_of(struct core_chan *chan)
@@ -278,6 +280,7 @@ static void fake_stop(struct core_chan *chan)
 	struct fake_chan *fc = fake_of(chan);
 
 	if (fc->other) {
+		fake_exposed_at_stop = fake_exposed_cnt;
 		fc->other->other = NULL;
 		fc->other->down = fc->other->down ? fc->other->down : -FI_ESHUTDOWN;
 	}
@@ -388,4 +391,9 @@ unsigned fake_engine_gets(void)
 unsigned fake_engine_exposed(void)
 {
 	return (unsigned)fake_exposed_cnt;
+}
+
+unsigned fake_engine_exposed_at_stop(void)
+{
+	return (unsigned)fake_exposed_at_stop;
 }

@@ -60,5 +60,7 @@ unsigned fake_engine_gets(void);
 
 /** Returns the number of exposures that have not ended. */
 unsigned fake_engine_exposed(void);
+/** Returns how many there were when the last channel was stopped while the other end was open. */
+unsigned fake_engine_exposed_at_stop(void);
 
 #endif

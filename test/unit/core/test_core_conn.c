@@ -97,6 +97,10 @@ static bool full_is_busy(struct core_chan *chan)
 	return busy;
 }
 
+static void full_stop(struct core_chan *chan)
+{
+}
+
 static void full_close(struct core_chan *chan)
 {
 	closes++;
@@ -107,6 +111,7 @@ static const struct core_chan_ops full_ops = {
 	.send_buf = core_chan_send_framed,
 	.send_more = core_chan_send_more,
 	.is_busy = full_is_busy,
+	.stop = full_stop,
 	.close = full_close,
 };
 static struct core_chan chan;

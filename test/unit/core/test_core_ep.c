@@ -56,7 +56,9 @@ static void polled_close(struct core_chan *chan)
 {
 }
 
-static const struct core_chan_ops polled_ops = { .is_busy = polled_is_busy, .close = polled_close };
+static const struct core_chan_ops polled_ops = { .is_busy = polled_is_busy,
+						 .stop = polled_close,
+						 .close = polled_close };
 
 /* is_busy may send a request to the peer: those of several channels overlap. */
 Test(core_ep, all_channels_are_polled_at_once)

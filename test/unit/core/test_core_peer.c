@@ -322,6 +322,20 @@ Test(core_peer, removing_an_address_ends_open_operations_to_it, .init = setup, .
 	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, NULL), -FI_EINVAL);
 }
 
+Test(core_peer, a_channel_stops_before_operations_end, .init = setup, .fini = teardown)
+{
+	bool gone;
+
+	node_send(&nodes[0], 1, out, 20000, true, 1, 0, &out);
+	nodes_settle(nodes, 3);
+	cr_assert_eq(fake_engine_exposed(), 1);
+	core_av_remove(nodes[0].ep.av, 1, &gone);
+	core_ep_av_removed(&nodes[0].ep, 1);
+	ends_with(&nodes[0], &out, FI_ESHUTDOWN);
+	cr_expect_eq(fake_engine_exposed(), 0);
+	cr_expect_eq(fake_engine_exposed_at_stop(), 1);
+}
+
 Test(core_peer, removing_an_address_gives_up_its_handshake, .init = setup, .fini = teardown)
 {
 	bool gone;
@@ -391,12 +405,18 @@ static bool never_busy(struct core_chan *chan)
 	return false;
 }
 
+static void stop_nothing(struct core_chan *chan)
+{
+}
+
 static void count_close(struct core_chan *chan)
 {
 	closes++;
 }
 
-static const struct core_chan_ops idle_ops = { .is_busy = never_busy, .close = count_close };
+static const struct core_chan_ops idle_ops = { .is_busy = never_busy,
+					       .stop = stop_nothing,
+					       .close = count_close };
 
 #define SAME_IN 0x0100007f
 

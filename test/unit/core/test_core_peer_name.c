@@ -30,7 +30,9 @@ static void close_nothing(struct core_chan *chan)
 {
 }
 
-static const struct core_chan_ops idle_ops = { .is_busy = never_busy, .close = close_nothing };
+static const struct core_chan_ops idle_ops = { .is_busy = never_busy,
+					       .stop = close_nothing,
+					       .close = close_nothing };
 
 /** Returns a name: an address 10.x.0.1 and a further one, or none (0). */
 static struct sockaddr_in name_of(uint8_t first, uint8_t other)

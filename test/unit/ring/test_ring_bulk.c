@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ring/ring_bulk.h"
+#include "ring/ring_transport.h"
 #include "support/ring_pair.h"
 
 static struct ring_pair pair;
@@ -141,6 +142,25 @@ Test(ring_bulk, a_refused_get_leaves_nothing)
 	ring_end_progress(a);
 	cr_expect_eq(a->dev.mem_cnt, 0);
 	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_bulk, a_connection_that_stops_deregisters_the_buffers_of_its_gets)
+{
+	struct core_get get;
+
+	start();
+	expose();
+	get = request(4096);
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
+	cr_expect_eq(a->dev.mem_cnt, 2);
+	ring_life_stop(&a->conn.eng);
+	memset(&get, 0xFF, sizeof(get)); /* core may free it now */
+	cr_expect_eq(a->dev.mem_cnt, 0);
+	cr_expect(util_list_is_empty(&a->conn.gets));
+	cr_expect_null(done);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
+	a->link->ops->attach(a->link);
 	ring_pair_fini(&pair);
 }
 

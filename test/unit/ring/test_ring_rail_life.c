@@ -154,29 +154,13 @@ static void mix(struct rail_node *node)
 
 /* ---- connections ---- */
 
-/** Returns true if a get in progress is not in two parts. */
-static bool has_whole_get(struct ring_conn *conn)
-{
-	struct util_list *it, *tmp;
-
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &conn->gets)
-		if (!UTIL_CONTAINER_OF(it, struct ring_get, link)->stripe)
-			return true;
-	return false;
-}
-
-/**
- * Ends an end as core and the engine do: operations first, then the channel. Whole gets end before,
- * as those of a connection that fails.
- */
+/** Ends an end as core and the engine do: the channel stops, then its operations end. */
 static void close_end(struct end *end)
 {
 	if (end->stage == NONE)
 		return;
-	if (end->stage == UP && has_whole_get(end->conn)) {
-		end->conn->eng.err = -FI_ESHUTDOWN;
-		ring_life_end(&end->conn->eng);
-	}
+	util_list_remove(&end->conn->eng.fail_link);
+	ring_life_stop(&end->conn->eng);
 	for (int i = 0; i < GETS; i++) {
 		if (end->peer->ops[i])
 			unexpose(end->peer, end->peer->ops[i]);
@@ -186,8 +170,6 @@ static void close_end(struct end *end)
 		memset(end->ops[i], 0xDB, sizeof(*end->ops[i]));
 		op_free(end, i);
 	}
-	util_list_remove(&end->conn->eng.fail_link);
-	ring_life_stop(&end->conn->eng);
 	ring_life_free(&end->conn->eng);
 	end->conn = NULL;
 	end->stage = NONE;

@@ -239,7 +239,9 @@ struct core_chan_ops {
 	bool (*is_busy)(struct core_chan *chan);
 	/*
 	 * Closes the channel, except that retained memory stays and release works until close.
-	 * Accepted messages leave, no up-call follows, calls in progress are forgotten.
+	 * Accepted messages leave, no up-call follows, calls in progress are forgotten. Gets in
+	 * progress end without an up-call, their buffers are not written any more; unexpose still
+	 * works.
 	 */
 	void (*stop)(struct core_chan *chan);
 	/* Frees the channel. No up-call follows, calls in progress are forgotten. */

@@ -376,17 +376,15 @@ void core_peer_on_down(struct core_chan *chan, int err)
 		core_conn_on_down(peer->ep->conn);
 }
 
-/** Closes a channel, or stops it until the user has released its retained memory. */
+/** Closes a stopped channel, at once or when the user has released its retained memory. */
 static void core_peer_close_chan(struct core_ep *ep, struct core_chan *chan)
 {
 	CORE_MODULES_CALL(chan_down, ep, chan);
 	chan->peer = NULL;
-	if (!chan->retained) {
+	if (chan->retained)
+		util_list_push_back(&ep->stopped, &chan->stopped_link);
+	else
 		chan->ops->close(chan);
-		return;
-	}
-	chan->ops->stop(chan);
-	util_list_push_back(&ep->stopped, &chan->stopped_link);
 }
 
 void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
@@ -395,6 +393,9 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 
 	/* Saves what has arrived while the channel's memory exists. */
 	CORE_MODULES_CALL(peer_failing, peer, err);
+	/* A device may move bytes of open operations until then; their end returns the memory. */
+	if (chan)
+		chan->ops->stop(chan);
 	peer->chan = NULL;
 	util_list_remove(&peer->work.link);
 	core_failback_reset(peer);

@@ -171,6 +171,18 @@ void ring_bulk_fail(struct ring_conn *conn, int err)
 	}
 }
 
+void ring_bulk_abandon(struct ring_conn *conn)
+{
+	struct util_list *first;
+
+	while ((first = util_list_first(&conn->gets))) {
+		struct ring_get *rget = UTIL_CONTAINER_OF(first, struct ring_get, link);
+
+		rget->dev.status = -FI_ESHUTDOWN;
+		ring_bulk_part_done(conn, rget);
+	}
+}
+
 int ring_bulk_expose(struct core_chan *chan, const void *addr, size_t len,
 		     struct core_exposure *exposure)
 {

@@ -71,5 +71,7 @@ void ring_bulk_get_done(struct ring_conn *conn, struct dev_get *get);
  * these. The link is detached.
  */
 void ring_bulk_fail(struct ring_conn *conn, int err);
+/** Ends all gets in progress without notifying core. The links are detached. */
+void ring_bulk_abandon(struct ring_conn *conn);
 
 #endif

@@ -114,8 +114,7 @@ void ring_life_stop(struct eng_conn *eng)
 	util_list_remove(&conn->ack.link);
 	ring_conn_disable_fast_paths(conn);
 	ring_life_detach(conn);
-	if (conn->rail)
-		ring_rail_abandon(conn);
+	ring_bulk_abandon(conn);
 }
 
 void ring_life_free(struct eng_conn *eng)

@@ -332,26 +332,6 @@ struct core_get *ring_rail_join(struct ring_get *part)
 	return get;
 }
 
-/* Touches no get: core has ended those in progress, and may have freed them. */
-void ring_rail_abandon(struct ring_conn *conn)
-{
-	struct util_list *it, *tmp;
-
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &conn->rail->stripes) {
-		struct ring_stripe *stripe = UTIL_CONTAINER_OF(it, struct ring_stripe, link);
-
-		for (unsigned i = 0; i < 2; i++) {
-			if (!stripe->is_open[i])
-				continue;
-			if (stripe->part[i].waits)
-				util_list_remove(&stripe->part[i].dev.dev_link);
-			ring_bulk_release(conn, &stripe->part[i]);
-		}
-		ring_rail_stripe_free(stripe);
-	}
-	util_list_init(&conn->gets);
-}
-
 /** Ends the rail of a connection that goes on, and does its parts over the first link. */
 static void ring_rail_fail(struct ring_conn *conn, int err)
 {

@@ -126,8 +126,6 @@ bool ring_rail_takes(struct ring_conn *conn, const struct core_get *get);
 int ring_rail_get(struct ring_conn *conn, struct core_get *get);
 /** Posts a part of a get. Returns like dev_link_ops.get, or an error of the registration. */
 int ring_rail_post(struct ring_conn *conn, struct ring_get *part);
-/** Frees the parts of gets that are open while the connection closes. The links are detached. */
-void ring_rail_abandon(struct ring_conn *conn);
 /**
  * Takes a part that has ended. Returns the get if it was the last one; the part is no longer valid
  * then.
