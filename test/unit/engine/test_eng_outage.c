@@ -22,6 +22,7 @@
 #define BOTH (WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC)
 
 static int state, reopen_ret;
+static bool improve;
 static unsigned reopened, polls;
 static struct eng_transport_ops frail;
 static struct eng_transports transports;
@@ -41,6 +42,11 @@ static int reopen(struct eng_transport *t)
 		return reopen_ret;
 	state = 0;
 	return t->ops->open(t);
+}
+
+static bool improves(const struct eng_conn *conn)
+{
+	return improve;
 }
 
 static bool count_poll(struct eng_transport *t)
@@ -286,6 +292,8 @@ static void start_better(void)
 	frail.open = open_better;
 	frail.poll = count_poll;
 	frail.progress = NULL;
+	frail.improves = improves;
+	improve = false;
 	frail.health = health;
 	frail.reopen = reopen;
 	transports = (struct eng_transports){ 2, { &frail, &fake_transport_ops[1] } };
@@ -367,6 +375,33 @@ Test(eng_outage_better, a_handshake_may_have_begun_before_the_end_of_the_outage)
 	cr_expect_eq(paths_noted(eng_conn_of(wholes[0].chan)), 0, "long ago");
 	transport->back_ns = util_clock_ns();
 	cr_expect_eq(paths_noted(eng_conn_of(wholes[0].chan)), WIRE_CM_PATH_SHM);
+	wholes[0].chan->ops->close(wholes[0].chan);
+	wholes[0].chan = NULL;
+	cr_expect_eq(wholes[0].engine->detour_cnt, 0);
+}
+
+Test(eng_outage_better, connections_that_lack_a_device_of_their_path_may_return_to_it)
+{
+	cr_assert_eq(meet(), WIRE_CM_PATH_SHM);
+	improve = true;
+	look();
+	cr_expect_eq(wholes[0].regained, 0, "none lacks one");
+	cr_expect_eq(eng_chan_better(wholes[0].chan, true), 0);
+	cr_expect_eq(eng_chan_better(wholes[0].chan, false), WIRE_CM_PATH_SHM, "the peer may");
+	for (int i = 0; i < 2; i++)
+		eng_outage_lacks(eng_conn_of(wholes[0].chan));
+	eng_outage_on_up(eng_conn_of(wholes[0].chan));
+	cr_expect_eq(wholes[0].engine->detour_cnt, 1);
+	look();
+	cr_expect_eq(wholes[0].regained, 1, "there was no other outage");
+	cr_expect_eq(eng_chan_better(wholes[0].chan, true), WIRE_CM_PATH_SHM);
+	improve = false;
+	cr_expect_eq(eng_chan_better(wholes[0].chan, true), 0, "not back");
+	cr_expect_eq(eng_chan_better(wholes[0].chan, false), 0);
+	improve = true;
+	state = -FI_ENETDOWN;
+	look();
+	cr_expect_eq(eng_chan_better(wholes[0].chan, true), 0, "the path is out");
 	wholes[0].chan->ops->close(wholes[0].chan);
 	wholes[0].chan = NULL;
 	cr_expect_eq(wholes[0].engine->detour_cnt, 0);

@@ -229,8 +229,9 @@ struct core_chan_ops {
 	bool (*withdraw)(struct core_chan *chan);
 	/*
 	 * Returns the paths that are better than the channel's and that this end can use
-	 * (WIRE_CM_PATH_*).
-	 * `regained`: only those that were out when the channel was made. NULL: there are none.
+	 * (WIRE_CM_PATH_*), and the channel's own if another one may have more devices.
+	 * `regained`: only those that were out when the channel was made, or since then. NULL:
+	 * there are none.
 	 */
 	uint32_t (*better)(struct core_chan *chan, bool regained);
 	/* Writes levels, as round trips, to chan->stats. NULL: the channel has none. */

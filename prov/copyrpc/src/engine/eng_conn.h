@@ -36,7 +36,7 @@ struct eng_conn {
 	bool up_reported;  /* The channel was reported to core */
 	bool attached;     /* The transport polls the connection */
 	bool stopped;      /* Only the memory is still in use */
-	uint8_t out_paths; /* Better paths of this end, out when it came up, or just before */
+	uint8_t out_paths; /* Paths to return to: out, or short of a device (eng_outage.h) */
 	struct core_ep *ep;
 	struct core_engine_ep *eep;
 	struct cm_conn *cm;

@@ -49,12 +49,21 @@ static uint32_t eng_outage_recent(struct core_engine *engine)
 	return paths;
 }
 
+static void eng_outage_note(struct eng_conn *conn, uint32_t paths)
+{
+	conn->engine->detour_cnt += paths && !conn->out_paths;
+	conn->out_paths |= (uint8_t)paths;
+}
+
 void eng_outage_on_up(struct eng_conn *conn)
 {
-	uint32_t better = conn->transport->ops->path - 1;
+	eng_outage_note(conn, eng_outage_recent(conn->engine) & (conn->transport->ops->path - 1));
+}
 
-	conn->out_paths = (uint8_t)(eng_outage_recent(conn->engine) & better);
-	conn->engine->detour_cnt += conn->out_paths != 0;
+void eng_outage_lacks(struct eng_conn *conn)
+{
+	conn->transport->lacked = true;
+	eng_outage_note(conn, conn->transport->ops->path);
 }
 
 void eng_outage_tell(struct core_engine_ep *eep)
@@ -144,13 +153,13 @@ static void eng_outage_look_at(struct eng_transport *transport)
 		eng_outage_changed(transport, before);
 }
 
-/** Returns true if a device is in use again after an outage. */
+/** Returns true if a device is in use again after an outage, or may be. */
 static bool eng_outage_is_over(struct core_engine *engine)
 {
 	for (uint32_t i = 0; i < engine->transport_cnt; i++) {
 		const struct eng_transport *transport = eng_transport_at(engine, i);
 
-		if (transport->back_ns && !transport->outage)
+		if ((transport->back_ns || transport->lacked) && !transport->outage)
 			return true;
 	}
 	return false;
@@ -185,13 +194,16 @@ void eng_outage_look(struct core_engine *engine)
 uint32_t eng_chan_better(struct core_chan *chan, bool regained)
 {
 	const struct eng_conn *conn = eng_conn_of(chan);
-	uint32_t paths = UINT32_MAX;
+	const struct eng_transport_ops *ops = conn->transport->ops;
+	uint32_t paths = ops->path - 1;
 
+	if (ops->improves && ops->improves(conn))
+		paths |= ops->path;
 	if (regained)
-		paths = conn->out_paths & ~eng_outage_paths(conn->engine);
+		paths &= conn->out_paths & ~eng_outage_paths(conn->engine);
 	if (conn->err || !conn->cm || !paths)
 		return 0;
-	return cm_conn_better(conn->cm) & paths;
+	return cm_conn_better(conn->cm, paths);
 }
 
 int eng_outage_enter(struct eng_transport *transport)

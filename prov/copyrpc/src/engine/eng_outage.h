@@ -12,6 +12,7 @@
  * device is closed when no connection refers to it any more, and opened again once it is back;
  * regions that were registered with it are registered again. Connections that were made meanwhile
  * and take a worse path end as soon as both ends agree, for one over the device (core_failback.h).
+ * Likewise those that lack one of several devices of their path, for one by the same path.
  *
  * Called by progress: eng_outage_look where a connection failed, and at ENG_EVENT_LOOK, every
  * ENG_OUTAGE_LOOK_MS while progress is made; in an outage, of sleeping threads too. The control
@@ -58,6 +59,8 @@ void eng_outage_put(struct eng_transport *transport);
 
 /** Notes the better paths that are out, for the time when they are back. */
 void eng_outage_on_up(struct eng_conn *conn);
+/** Notes that the connection lacks a device of its own path, which may be back some time. */
+void eng_outage_lacks(struct eng_conn *conn);
 
 /** Implements core_chan_ops.better. */
 uint32_t eng_chan_better(struct core_chan *chan, bool regained);

@@ -75,6 +75,12 @@ struct eng_transport_ops {
 	 * which the peer is refused.
 	 */
 	int (*establish)(struct eng_conn *conn, const struct cm_params *peer);
+	/*
+	 * Returns true if a connection to the same peer that is made now, by this path, would have
+	 * all devices of this end; which of them this one has is known to the end that lacks one
+	 * (eng_outage_lacks). NULL: there is only one.
+	 */
+	bool (*improves)(const struct eng_conn *conn);
 	/* Returns how the connection is carried, for statistics. NULL: `name` says it. */
 	const char *(*conn_name)(const struct eng_conn *conn);
 	/* Starts polling the connection. Returns 0 or -FI_E*. on_up follows. */
@@ -142,7 +148,8 @@ struct eng_transport_ops {
 struct eng_transport {
 	const struct eng_transport_ops *ops;
 	struct core_engine *engine;
-	uint32_t conn_cnt;                     /* Connections attached and not freed */
+	uint32_t conn_cnt; /* Connections attached and not freed */
+	bool lacked;       /* A connection has lacked a device of its path (eng_outage_lacks) */
 	struct copyrpc_stats_transport *stats; /* or NULL */
 	/* eng_outage.h; written with the engine's device_lock held */
 	int outage;         /* 0, -FI_ENETDOWN, -FI_EIO, or -FI_ENODEV: there is no device */

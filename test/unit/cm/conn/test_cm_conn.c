@@ -72,6 +72,8 @@ Test(cm_conn, each_end_knows_the_other_by_address_and_incarnation)
 	cm_ends_close(node, &a, &b);
 }
 
+#define SHM_NIC (WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC)
+
 Test(cm_conn, a_better_path_is_sound_usable_and_for_peers_that_can_leave)
 {
 	struct cm_node *node;
@@ -85,26 +87,26 @@ Test(cm_conn, a_better_path_is_sound_usable_and_for_peers_that_can_leave)
 	cm_ends_connect(&a, &b, 1);
 	conn = UTIL_CONTAINER_OF(a.conns.next, struct cm_end_conn, link)->cm;
 	cr_assert_eq(conn->path, WIRE_CM_PATH_UDP);
-	cr_expect_eq(cm_conn_better(conn), 0, "it is out");
+	cr_expect_eq(cm_conn_better(conn, SHM_NIC), 0, "it is out");
 	cm_ep_set_down(a.cep, 0);
-	cr_expect_eq(cm_conn_better(conn), WIRE_CM_PATH_NIC);
+	cr_expect_eq(cm_conn_better(conn, SHM_NIC), WIRE_CM_PATH_NIC);
 	cm_node_lock(node);
 	conn->features &= ~WIRE_CM_FEATURE_FAILBACK;
 	cm_node_unlock(node);
-	cr_expect_eq(cm_conn_better(conn), 0, "the peer cannot");
+	cr_expect_eq(cm_conn_better(conn, SHM_NIC), 0, "the peer cannot");
 	cm_node_lock(node);
 	conn->features |= WIRE_CM_FEATURE_FAILBACK;
 	for (unsigned i = 0; i < CM_PEER_FAILURES_MAX; i++)
 		cm_peer_note_failure(conn->peer, conn->peer_inc, WIRE_CM_PATH_NIC, false);
 	cm_node_unlock(node);
-	cr_expect_eq(cm_conn_better(conn), 0, "it is avoided");
+	cr_expect_eq(cm_conn_better(conn, SHM_NIC), 0, "it is avoided");
 	cm_node_lock(node);
 	conn->peer->failed_until_ns = 0;
 	cm_node_unlock(node);
-	cr_expect_eq(cm_conn_better(conn), WIRE_CM_PATH_NIC);
+	cr_expect_eq(cm_conn_better(conn, SHM_NIC), WIRE_CM_PATH_NIC);
 	cr_assert(cm_end_put_live(&b));
 	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
-	cr_expect_eq(cm_conn_better(conn), 0, "it has ended");
+	cr_expect_eq(cm_conn_better(conn, SHM_NIC), 0, "it has ended");
 	cm_ends_close(node, &a, &b);
 }
 

@@ -188,10 +188,10 @@ pid_t cm_conn_pid(const struct cm_conn *conn);
 /** Returns the identity that the peer states, valid until cm_conn_put, or NULL. */
 const struct util_job_name *cm_conn_identity(const struct cm_conn *conn);
 /**
- * Returns the paths that are better than that of the connection, and that this end would use with
- * the peer now, if the peer has them; 0 if one of the ends cannot leave a connection for them.
+ * Returns those of `paths` that this end would use with the peer now, if the peer has them; 0 if
+ * one of the ends cannot leave a connection for them.
  */
-uint32_t cm_conn_better(const struct cm_conn *conn);
+uint32_t cm_conn_better(const struct cm_conn *conn, uint32_t paths);
 /**
  * Reports that the connection failed at this end: cm_conn_put then sends BROKEN instead of BYE.
  * `came`: messages of the peer have arrived on it; cm stops using a path on which none ever arrive.

@@ -354,26 +354,25 @@ const struct util_job_name *cm_conn_identity(const struct cm_conn *conn)
 	return conn->has_identity ? &conn->identity : NULL;
 }
 
-static uint32_t cm_conn_better_locked(const struct cm_conn *conn)
+static uint32_t cm_conn_better_locked(const struct cm_conn *conn, uint32_t paths)
 {
 	const struct cm_ep *cep = conn->cep;
-	uint32_t paths;
+	uint32_t sound;
 
 	if (!cep || conn->state != CM_CONN_UP || !(conn->features & WIRE_CM_FEATURE_FAILBACK))
 		return 0;
-	paths = cm_ep_sound_paths(cep, cep->paths.all);
-	return cm_peer_usable_paths(conn->peer, conn->peer_inc, paths) & (conn->path - 1);
+	sound = cm_ep_sound_paths(cep, cep->paths.all);
+	return paths & cm_peer_usable_paths(conn->peer, conn->peer_inc, sound);
 }
 
-uint32_t cm_conn_better(const struct cm_conn *conn)
+uint32_t cm_conn_better(const struct cm_conn *conn, uint32_t paths)
 {
 	struct cm_node *node = __atomic_load_n(&conn->node, __ATOMIC_ACQUIRE);
-	uint32_t paths;
 
 	if (!node)
 		return 0;
 	cm_node_lock(node);
-	paths = cm_conn_better_locked(conn);
+	paths = cm_conn_better_locked(conn, paths);
 	cm_node_unlock(node);
 	return paths;
 }
