@@ -53,6 +53,7 @@ void pair_make_async(void)
 void pair_look(unsigned at)
 {
 	pair_peer_at(at)->failback.last_ns = 0;
+	pair_peer_at(1 - at)->failback.rest_ns = 0;
 	core_failback_look(&pair_nodes[at].ep);
 }
 

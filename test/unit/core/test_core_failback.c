@@ -274,6 +274,9 @@ Test(core_failback, attempts_are_rare_and_become_rarer)
 		nodes_settle(pair_nodes, 2);
 		cr_expect(pair_is_marked(0), "too soon, at both ends");
 		failback->last_ns = util_clock_ns() - failback->pause_ns;
+		cr_expect_lt(pair_peer_at(1)->failback.rest_ns,
+			     util_clock_ns() + failback->pause_ns, "earlier than the next attempt");
+		pair_peer_at(1)->failback.rest_ns = 0;
 		core_failback_look(&pair_nodes[0].ep);
 		nodes_settle(pair_nodes, 2);
 		cr_expect_not(pair_is_marked(0));
@@ -285,6 +288,34 @@ Test(core_failback, attempts_are_rare_and_become_rarer)
 	failback->last_ns = util_clock_ns() - 3 * failback->pause_ns;
 	core_failback_look(&pair_nodes[0].ep);
 	cr_expect_eq(failback->pause_ns, CORE_FAILBACK_PAUSE_NS, "long ago");
+}
+
+/* An end that knows the peer by no address begins with each connection anew. */
+Test(core_failback, a_peer_that_has_forgotten_the_last_attempts_has_to_wait)
+{
+	struct core_failback *failback = &pair_peer_at(0)->failback;
+	struct core_failback *peers = &pair_peer_at(1)->failback;
+
+	failback->pause_ns = CORE_FAILBACK_PAUSE_MAX;
+	failback->last_ns = util_clock_ns() - CORE_FAILBACK_PAUSE_MAX;
+	core_failback_look(&pair_nodes[0].ep);
+	nodes_settle(pair_nodes, 2);
+	pair_mark();
+	for (unsigned i = 0; i < 10; i++) {
+		peers->last_ns = peers->pause_ns = 0;
+		core_failback_look(&pair_nodes[1].ep);
+		nodes_settle(pair_nodes, 2);
+		cr_expect(pair_is_marked(0), "replaced just now");
+		cr_expect_not(pair_peer_at(1)->holds);
+	}
+	cr_expect_eq(peers->pause_ns, CORE_FAILBACK_PAUSE_NS, "it may ask again");
+	expect_traffic();
+	cr_expect_geq(failback->rest_ns, util_clock_ns() + CORE_FAILBACK_PAUSE_MAX / 4);
+	failback->rest_ns = util_clock_ns();
+	peers->last_ns = 0;
+	core_failback_look(&pair_nodes[1].ep);
+	nodes_settle(pair_nodes, 2);
+	expect_moved();
 }
 
 /* The peer of a receive may die at any time: each end has to learn of it. */

@@ -192,18 +192,30 @@ void core_failback_look(struct core_ep *ep)
 	core_failback_look_at(&ep->unnamed, &left);
 }
 
+/** Returns the reply to a question, so far as it does not depend on what is in flight. */
+static enum core_failback_reply core_failback_judge(struct core_peer *peer, uint32_t paths,
+						    uint64_t now_ns)
+{
+	const struct core_failback *failback = &peer->failback;
+	struct core_chan *chan = peer->chan;
+
+	if (peer->ep->conn || !chan->ops->better || !(chan->ops->better(chan, false) & paths))
+		return CORE_FAILBACK_NO;
+	if (failback->question == CORE_FAILBACK_QUIET && now_ns < failback->rest_ns)
+		return CORE_FAILBACK_LATER;
+	return CORE_FAILBACK_WILLING;
+}
+
 static enum core_rx_verdict core_failback_on_ask(struct core_peer *peer, uint32_t paths)
 {
-	const struct core_chan *chan = peer->chan;
 	struct core_failback *failback = &peer->failback;
 	uint64_t now_ns = util_clock_ns();
 
 	if (failback->reply != CORE_FAILBACK_NONE || failback->question == CORE_FAILBACK_GRANTED)
 		return CORE_RX_BAD;
-	failback->reply = CORE_FAILBACK_NO;
-	if (peer->ep->conn || !chan->ops->better || !(chan->ops->better(peer->chan, false) & paths))
+	failback->reply = core_failback_judge(peer, paths, now_ns);
+	if (failback->reply != CORE_FAILBACK_WILLING)
 		return CORE_RX_DONE;
-	failback->reply = CORE_FAILBACK_WILLING;
 	failback->until_ns = now_ns + CORE_FAILBACK_DRAIN_NS;
 	if (failback->question == CORE_FAILBACK_QUIET)
 		core_failback_note(failback, now_ns);
@@ -266,8 +278,9 @@ void core_failback_end(struct core_peer *peer)
 {
 	int ret = -FI_ESHUTDOWN; /* of an end that cannot connect */
 
-	UTIL_INFO(EP_CTRL, "peer %llu: the connection ends, a better path is back\n",
+	UTIL_INFO(EP_CTRL, "peer %llu: the connection ends, a better path or a device is back\n",
 		  (unsigned long long)peer->fi_addr);
+	peer->failback.rest_ns = util_clock_ns() + peer->failback.pause_ns / 2;
 	core_peer_fail(peer, 0, CORE_PEER_IDLE);
 	if (peer->fi_addr != FI_ADDR_NOTAVAIL)
 		ret = core_peer_connect(peer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Failback, the return to a better path: the two ends of a connection agree to end it while nothing
- * is in flight, and connect again. An end asks when a device of its own is back
- * (core_upcalls.on_regained).
+ * Failback, the return to a better path, or to all devices of a path: the two ends of a connection
+ * agree to end it while nothing is in flight, and connect again. An end asks when a device of its
+ * own is back (core_upcalls.on_regained).
  *
  *   asking end                                   peer
  *   drains: starts no more operations
@@ -15,7 +15,9 @@
  * messages and responded to its calls. Messages arrive in order, so nothing is on its way behind
  * ASK and YES, and operations that wait begin on the next connection. An end that is not idle in
  * time goes on: the one that asks without a word, the other with LATER. After NO an end waits long
- * before it asks again. If both ask, both reply, and the receiver of a YES closes.
+ * before it asks again. LATER is also the reply for half of the pause after a connection that was
+ * replaced: the pauses of an end that knows the peer by no address end with each connection. If
+ * both ask, both reply, and the receiver of a YES closes.
  *
  * Both connect again, even if no operation waits, so that each end learns of the other's death. An
  * end that knows the peer by no address waits for it.
@@ -65,6 +67,7 @@ struct core_failback {
 	uint64_t until_ns; /* end of the time to become idle */
 	uint64_t last_ns;  /* last attempt; 0: none */
 	uint64_t pause_ns; /* from it to the next one */
+	uint64_t rest_ns;  /* the peer may not ask before: a connection was replaced */
 };
 
 /** Begins to replace the connections whose peers a better path may reach again. */
