@@ -23,6 +23,7 @@ void rail_node_params(void)
 void rail_node_open(struct rail_node *node)
 {
 	memset(node, 0, sizeof(*node));
+	node->features = WIRE_CM_FEATURE_RAILS;
 	node->transport = ring_transport_of(eng_transport_at(&node->engine, 0));
 	node->transport->eng.engine = &node->engine;
 	node->transport->eng.ops = &ring_pair_staged_transport;
@@ -42,7 +43,7 @@ int rail_node_prepare(struct rail_node *node, const struct core_upcalls *up,
 	struct eng_conn *conn;
 	int ret;
 
-	*params = (struct cm_params){ .features = WIRE_CM_FEATURE_RAILS };
+	*params = (struct cm_params){ .features = node->features };
 	ret = ring_setup_prepare(&node->transport->eng, &node->eep, NULL, params, &conn);
 	if (ret)
 		return ret;

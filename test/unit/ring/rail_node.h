@@ -17,6 +17,7 @@ struct rail_node {
 	struct core_ep ep;
 	struct core_engine_ep eep;
 	struct ring_transport *transport;
+	uint64_t features; /* Of the handshake: WIRE_CM_FEATURE_* */
 };
 
 /** Sets the parameters: two devices, small rings. */

@@ -161,6 +161,8 @@ struct ring_conn {
 	uint64_t read_base;    /* RING_READ_POSTED: value of remote_consumer at that time */
 	uint64_t read_next_ns; /* RING_READ_PAUSE: time of the next read */
 	bool attached;         /* The device polls the link */
+	bool knows_rails;      /* Both ends know of rails, and this one looks for a second device */
+	bool lacks_rail;       /* This end's second device was out when the connection was made */
 	struct dev *dev;       /* Device of the link; that of the rail while it takes over */
 	struct ring_rail *rail; /* Link of the second device (ring_rail.h); NULL: there is none */
 	struct util_list balance_link; /* In transport->movable, while the link may move */

@@ -7,13 +7,16 @@
 #include <string.h>
 
 #include "engine/eng_engine.h"
+#include "engine/eng_outage.h"
 #include "engine/eng_stats.h"
 #include "ring/ring_rx.h"
 #include "ring/ring_takeover.h"
+#include "util/clock.h"
 #include "util/copy.h"
 #include "util/log.h"
 
-#define RING_RAIL_BUDGET 64u /* Events of one progress call */
+#define RING_RAIL_BUDGET  64u                 /* Events of one progress call */
+#define RING_RAIL_REST_NS (4 * UTIL_NS_PER_S) /* After a loss: outages are known by then */
 
 /** Get over two links. Its parts live here: core may free the get before the connection closes. */
 struct ring_stripe {
@@ -186,15 +189,48 @@ void ring_rail_attach(struct ring_conn *conn)
 {
 	struct ring_rail *rail = conn->rail;
 
+	if (conn->lacks_rail)
+		eng_outage_lacks(&conn->eng);
 	if (!rail || !rail->link)
 		return;
 	if (rail->link->ops->attach(rail->link)) {
 		ring_rail_drop(conn);
+		ring_rail_lose(conn);
 		return;
 	}
 	rail->attached = true;
 	conn->tx.keeps_heads = true;
 	ring_rail_test(rail);
+}
+
+/* ---- return of both devices ---- */
+
+void ring_rail_lose(struct ring_conn *conn)
+{
+	conn->rail->lost_ns = util_clock_ns();
+	eng_outage_lacks(&conn->eng);
+}
+
+/** Returns true while a takeover is in progress, which the peer alone may have begun. */
+static bool ring_rail_is_taking(const struct ring_conn *conn)
+{
+	const struct ring_rail *rail = conn->rail;
+
+	return ring_takeover_is_on(conn) || (rail->phase == RING_RAIL_BESIDE && rail->has_peer_pos);
+}
+
+bool ring_rail_improves(const struct eng_conn *eng)
+{
+	const struct ring_conn *conn = (const struct ring_conn *)eng;
+	const struct ring_rails *rails = ring_rail_rails(conn);
+	const struct ring_rail *rail = conn->rail;
+
+	if (!conn->knows_rails || eng->transport->outage || !rails->dev || rails->is_out)
+		return false;
+	if (!rail)
+		return true;
+	return !ring_rail_is_taking(conn) &&
+	       (!rail->lost_ns || util_clock_ns() - rail->lost_ns >= RING_RAIL_REST_NS);
 }
 
 /* ---- gets ---- */
@@ -339,9 +375,10 @@ static void ring_rail_fail(struct ring_conn *conn, int err)
 
 	UTIL_WARN(EP_CTRL,
 		  "the second rail to a peer ended (%s): its long messages go over the first "
-		  "device alone until it connects again\n",
+		  "device alone until both devices are in use again\n",
 		  fi_strerror(-err));
 	ring_rail_drop(conn);
+	ring_rail_lose(conn);
 	eng_stats_conn_moved(&conn->eng);
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &conn->rail->stripes) {
 		struct ring_get *part = ring_rail_part_of(it);

@@ -62,8 +62,9 @@ struct ring_rail {
 	struct ring_conn *conn;
 	struct dev_link *link; /* NULL: it failed, or has taken over */
 	bool attached;
-	bool is_tested; /* A READ was posted to find out whether the peer is reached */
-	bool is_ready;  /* The READ has come back */
+	bool is_tested;   /* A READ was posted to find out whether the peer is reached */
+	bool is_ready;    /* The READ has come back */
+	uint64_t lost_ns; /* Time at which one of the two links was lost, or 0 */
 	enum ring_rail_phase phase;
 	bool has_peer_pos;        /* The peer's position has arrived */
 	uint32_t polls;           /* Progress calls since then, before the first link was left */
@@ -113,6 +114,13 @@ void ring_rail_establish(struct ring_conn *conn, const struct dev_desc *second);
 /** Counts a new link of the first device; ring_rail_close_link closes it. */
 void ring_rails_add_link(struct ring_transport *transport);
 void ring_rail_attach(struct ring_conn *conn);
+/** Notes that the connection goes on over one device, for the time when both work. */
+void ring_rail_lose(struct ring_conn *conn);
+/**
+ * Implements eng_transport_ops.improves: both devices work, and no takeover is in progress. A rail
+ * that works is not asked for: the peer's may have failed, of which this end need not know.
+ */
+bool ring_rail_improves(const struct eng_conn *conn);
 /** Ends the use of the rail's device. The rail's parts stay open. */
 void ring_rail_drop(struct ring_conn *conn);
 /** Frees the rail; before the link over whose rings it is. */

@@ -104,8 +104,9 @@ int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep, vo
 		return ret;
 	}
 	ring_rails_add_link(transport);
-	has_rail = transport->rails && (params->features & WIRE_CM_FEATURE_RAILS) &&
-		   ring_rail_prepare(conn, transport, &params->dev);
+	conn->knows_rails = transport->rails && (params->features & WIRE_CM_FEATURE_RAILS);
+	has_rail = conn->knows_rails && ring_rail_prepare(conn, transport, &params->dev);
+	conn->lacks_rail = conn->knows_rails && !has_rail;
 	ring_setup_params(params, has_rail);
 	conn->eng.engine = eep->engine;
 	conn->eng.transport = eng;

@@ -254,6 +254,7 @@ static void ring_takeover_finish(struct ring_conn *conn)
 		return;
 	ring_takeover_ack(conn, rail->peer_pos);
 	rail->is_ready = false;
+	ring_rail_lose(conn);
 	util_list_remove(&conn->dirty_link);
 	ring_conn_mark_dirty(conn);
 	conn->eng.engine->must_look = true; /* the devices may change places */

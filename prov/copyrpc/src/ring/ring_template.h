@@ -17,6 +17,7 @@
  * Everything else is in ring_send.h, ring_call.h and ring_rx.h. The general and single forms are
  * not inlined: the append form then needs no stack frame.
  */
+#include "engine/eng_outage.h"
 #include "ring/ring_access.h"
 #include "ring/ring_balance.h"
 #include "ring/ring_bulk.h"
@@ -168,6 +169,12 @@ static int ring_this_access(struct core_chan *chan, const struct core_access_arg
 	return ring_access(&RING_LINK_OPS, ring_conn_of(chan), args);
 }
 
+#ifdef RING_RAILS
+#define RING_BETTER eng_chan_better
+#else
+#define RING_BETTER NULL
+#endif
+
 static const struct core_chan_ops ring_this_chan_ops = {
 	.send = ring_this_send,
 	.send_buf = ring_this_send_buf,
@@ -191,6 +198,7 @@ static const struct core_chan_ops ring_this_chan_ops = {
 	.release = ring_rx_release_retained,
 	.drain = eng_chan_drain,
 	.withdraw = eng_chan_withdraw,
+	.better = RING_BETTER,
 	.is_busy = ring_this_is_busy,
 	.stop = eng_chan_stop,
 	.close = eng_chan_close,
@@ -245,21 +253,21 @@ static void ring_this_flush(struct eng_transport *transport)
 #define RING_TICK NULL
 #endif
 
-#define RING_TRANSPORT_OPS(poll_function, unused_function)                                         \
+#define RING_TRANSPORT_OPS(poll_function, unused_function, improves_function)                      \
 	{                                                                                          \
 		.path = RING_PATH, .name = RING_NAME, .probe = ring_this_probe,                    \
 		.open = ring_this_open, .close = ring_transport_close, .health = RING_HEALTH,      \
 		.is_unused = (unused_function), .reopen = RING_REOPEN,                             \
 		.prepare = ring_setup_prepare, .establish = ring_setup_establish,                  \
-		.conn_name = ring_life_name, .attach = ring_life_attach,                           \
-		.has_received = ring_life_has_received, .drain = ring_life_drain,                  \
-		.withdraw = ring_life_withdraw, .end = ring_life_end, .stop = ring_life_stop,      \
-		.free = ring_life_free, .poll = (poll_function), .flush = ring_this_flush,         \
-		.tick = RING_TICK, .wait_fd = ring_transport_wait_fd, .arm = ring_transport_arm,   \
-		.disarm = ring_transport_disarm,                                                   \
+		.improves = (improves_function), .conn_name = ring_life_name,                      \
+		.attach = ring_life_attach, .has_received = ring_life_has_received,                \
+		.drain = ring_life_drain, .withdraw = ring_life_withdraw, .end = ring_life_end,    \
+		.stop = ring_life_stop, .free = ring_life_free, .poll = (poll_function),           \
+		.flush = ring_this_flush, .tick = RING_TICK, .wait_fd = ring_transport_wait_fd,    \
+		.arm = ring_transport_arm, .disarm = ring_transport_disarm,                        \
 	}
 
-const struct eng_transport_ops ring_this_transport = RING_TRANSPORT_OPS(ring_this_poll, NULL);
+const struct eng_transport_ops ring_this_transport = RING_TRANSPORT_OPS(ring_this_poll, NULL, NULL);
 
 #ifdef RING_RAILS
 /** Polls both devices: one device costs nothing for this. */
@@ -274,7 +282,7 @@ static bool ring_this_rails_poll(struct eng_transport *transport)
 }
 
 static const struct eng_transport_ops ring_this_rails_transport =
-	RING_TRANSPORT_OPS(ring_this_rails_poll, ring_rails_is_unused);
+	RING_TRANSPORT_OPS(ring_this_rails_poll, ring_rails_is_unused, ring_rail_improves);
 #endif
 
 #endif
