@@ -147,7 +147,7 @@ integ_halves()
 				one = bytes[node, "mlx5_0"]
 				two = bytes[node, "mlx5_1"]
 				least = one < two ? one : two
-				printf "    node %s: %d and %d bytes\n", node, one, two
+				printf "    node %s: %.0f and %.0f bytes\n", node, one, two
 				# Half of the sum is s/2: 5 % of it are s/40.
 				good += least > 0 && 40 * least >= 19 * (one + two)
 				cnt++
