@@ -151,7 +151,10 @@ Test(cm_incoming, without_descriptors_accepting_pauses_without_spinning)
 	tear_down();
 }
 
-/* Sends a sealed HELLO over a new stream to which the endpoint may not react before `locked`. */
+/*
+ * Sends a sealed HELLO over a new stream while the endpoint is held: a byte to `ask` requests that,
+ * one from `locked` confirms it, and a second one to `ask` ends it.
+ */
 static bool send_hello_meanwhile(const struct wire_cm_pkt *ack, int ask, int locked)
 {
 	struct wire_cm_pkt hello;
@@ -192,17 +195,21 @@ static int be_refused(int ask, int locked)
 		       : 6;
 }
 
-/* Keeps the endpoint from accepting streams until the other process has sent its HELLO. */
-static void hold_while_sending(int asked, int locked)
+/*
+ * Keeps the endpoint from accepting streams while the other process sends its HELLO. Returns false
+ * if it has not sent one.
+ */
+static bool hold_while_sending(int asked, int locked)
 {
+	bool is_sent;
 	char byte;
 
 	if (read(asked, &byte, 1) != 1)
-		return;
+		return false;
 	cm_node_lock(node);
-	if (write(locked, "", 1) == 1 && read(asked, &byte, 1) != 1)
-		byte = 0;
+	is_sent = write(locked, "", 1) == 1 && read(asked, &byte, 1) == 1;
 	cm_node_unlock(node);
+	return is_sent;
 }
 
 /* The other user does not check the endpoint's user; the endpoint must check. */
@@ -221,7 +228,7 @@ Test(cm_incoming, another_user_with_a_valid_cookie_is_refused)
 		_exit(be_refused(ask[1], lock[0]));
 	}
 	close(ask[1]);
-	hold_while_sending(ask[0], lock[1]);
+	cr_expect(hold_while_sending(ask[0], lock[1]));
 	cr_assert(waitpid(pid, &status, 0) == pid);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
 	close(ask[0]);
