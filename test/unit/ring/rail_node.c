@@ -85,3 +85,16 @@ int rail_node_reopen(struct rail_node *node)
 {
 	return ring_transport_reopen(&node->transport->eng);
 }
+
+void rail_nodes_connect(struct rail_node nodes[2], const struct core_upcalls *up,
+			struct ring_conn *conns[2])
+{
+	struct cm_params params[2];
+
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(rail_node_prepare(&nodes[i], up, &params[i], &conns[i]), 0);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(ring_setup_establish(&conns[i]->eng, &params[!i]), 0);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(ring_life_attach(&conns[i]->eng), 0);
+}

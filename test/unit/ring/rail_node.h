@@ -26,6 +26,9 @@ void rail_node_open(struct rail_node *node);
 /** Prepares a connection as the control thread does. Returns 0 or -FI_E*. */
 int rail_node_prepare(struct rail_node *node, const struct core_upcalls *up,
 		      struct cm_params *params, struct ring_conn **conn);
+/** Connects two nodes, to the end of the handshake, and attaches both connections. */
+void rail_nodes_connect(struct rail_node nodes[2], const struct core_upcalls *up,
+			struct ring_conn *conns[2]);
 /** Polls both devices once. */
 void rail_node_poll(struct rail_node *node);
 /** Returns the fake behind a device, which there is. */

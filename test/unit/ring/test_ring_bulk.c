@@ -73,15 +73,21 @@ static struct core_get request(size_t len)
 				  .len = len };
 }
 
+/** Starts a get of the whole exposure. */
+static void start_get(struct core_get *get)
+{
+	start();
+	expose();
+	*get = request(4096);
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, get), 0);
+	cr_expect_eq(a->dev.mem_cnt, 2);
+}
+
 Test(ring_bulk, a_get_registers_its_buffers_until_it_ends)
 {
 	struct core_get get;
 
-	start();
-	expose();
-	get = request(4096);
-	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
-	cr_expect_eq(a->dev.mem_cnt, 2);
+	start_get(&get);
 	ring_end_progress(a);
 	cr_assert_eq(done, &get);
 	cr_expect_eq(get.status, 0);
@@ -149,11 +155,7 @@ Test(ring_bulk, a_connection_that_stops_deregisters_the_buffers_of_its_gets)
 {
 	struct core_get get;
 
-	start();
-	expose();
-	get = request(4096);
-	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
-	cr_expect_eq(a->dev.mem_cnt, 2);
+	start_get(&get);
 	ring_life_stop(&a->conn.eng);
 	memset(&get, 0xFF, sizeof(get)); /* core may free it now */
 	cr_expect_eq(a->dev.mem_cnt, 0);
@@ -168,10 +170,7 @@ Test(ring_bulk, the_end_of_a_link_ends_its_gets_and_their_memory_access)
 {
 	struct core_get get;
 
-	start();
-	expose();
-	get = request(4096);
-	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
+	start_get(&get);
 	ring_conn_fail_cold(&a->conn, -FI_EIO, "test");
 	eng_events_cold(&a->engine);
 	cr_assert_eq(done, &get);

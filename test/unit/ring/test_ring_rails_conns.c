@@ -23,14 +23,7 @@ static const struct core_upcalls upcalls = { .on_get_done = on_done };
 
 static void connect_nodes(void)
 {
-	struct cm_params params[2];
-
-	for (int i = 0; i < 2; i++)
-		cr_assert_eq(rail_node_prepare(&nodes[i], &upcalls, &params[i], &conns[i]), 0);
-	for (int i = 0; i < 2; i++)
-		cr_assert_eq(ring_setup_establish(&conns[i]->eng, &params[!i]), 0);
-	for (int i = 0; i < 2; i++)
-		cr_assert_eq(ring_life_attach(&conns[i]->eng), 0);
+	rail_nodes_connect(nodes, &upcalls, conns);
 }
 
 /** Ends connections as the engine does after the failure of a device. */
