@@ -38,9 +38,9 @@ AC_DEFUN([COPYRPC_SANITIZERS], [
 	AS_IF([test "x$enable_fuzz" = xyes],
 		[SANITIZE_CFLAGS="$copyrpc_asan -fsanitize=fuzzer-no-link"])
 
-	# Each unit test is a process, and lasts for milliseconds. Three things take it longer to start and to end than
-	# the test takes: relocations of a position-independent program (some 10^5 for what UBSan reports), a second
-	# copy of the sanitizers' runtime, and megabytes of either that are searched for pointers.
+	# A unit test is a process that runs for milliseconds. Three things take longer than the test itself:
+	# relocations of a position-independent program (some 10^5 for what UBSan reports), a second copy of the
+	# sanitizers' runtime, and the search of both for pointers.
 	SANITIZE_TEST_LIBS=
 	AS_IF([test "x$enable_asan$copyrpc_cv_clang" = xyesno],
 		[COPYRPC_STATIC_SANITIZERS([-no-pie -static-libasan -static-libubsan])])
