@@ -8,6 +8,8 @@
 #include "info/info.h"
 #include "info/info_filter.h"
 
+#define PREFIX "FI_COPYRPC_"
+
 void info_log_warnings_on(void)
 {
 	setenv("FI_LOG_LEVEL", "warn", 1);
@@ -26,6 +28,16 @@ static bool info_log_is_known(const struct info_report *report, const char *text
 	return false;
 }
 
+/* Adds a finding. A warning that begins with a parameter's value is mended by unsetting that. */
+static void info_log_finding(struct info_report *report, const char *text)
+{
+	size_t name = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+
+	info_add(report, INFO_SLOW, "provider", "provider-warning", "%s", text);
+	if (!strncmp(text, PREFIX, strlen(PREFIX)) && text[name] == '=')
+		info_mend(report, "unset %.*s (fi_copyrpc(7) has its values)", (int)name, text);
+}
+
 void info_log_add(struct info_report *report, const char *log)
 {
 	const char *line;
@@ -35,7 +47,7 @@ void info_log_add(struct info_report *report, const char *log)
 		char *text = info_print("%.*s", (int)len, line);
 
 		if (!info_log_is_known(report, text))
-			info_add(report, INFO_SLOW, "provider", "provider-warning", "%s", text);
+			info_log_finding(report, text);
 		free(text);
 	}
 }

@@ -22,6 +22,22 @@ Test(info_log, each_warning_is_one_finding)
 	info_report_fini(&report);
 }
 
+Test(info_log, a_value_that_is_refused_is_unset)
+{
+	struct info_report report = { 0 };
+
+	info_log_add(&report,
+		     "l:1:2::copyrpc:fabric:f():3<warn> FI_COPYRPC_RAILS=x is not a number\n"
+		     "l:1:2::copyrpc:fabric:f():3<warn> FI_COPYRPC_RAILS is 2\n"
+		     "l:1:2::copyrpc:fabric:f():3<warn> PATH=x is not a number\n");
+	cr_assert_eq(report.cnt, 3);
+	cr_expect_str_eq(report.list[0].mend,
+			 "unset FI_COPYRPC_RAILS (fi_copyrpc(7) has its values)");
+	cr_expect_null(report.list[1].mend);
+	cr_expect_null(report.list[2].mend);
+	info_report_fini(&report);
+}
+
 Test(info_log, a_child_logs_warnings_whatever_the_user_set)
 {
 	setenv("FI_LOG_LEVEL", "debug", 1);

@@ -129,9 +129,8 @@ static void util_param_warn_unreadable(const struct util_param *p, const char *t
 	char def[32];
 
 	util_param_print(def, sizeof(def), p, p->def);
-	UTIL_WARN_HOST(FABRIC,
-		       UTIL_PARAM_PREFIX "%s=%s cannot be read as %s: using the default, %s\n",
-		       p->name, text, p->unit, def);
+	UTIL_WARN_HOST(FABRIC, UTIL_PARAM_PREFIX "%s=%s is not a number: using the default, %s\n",
+		       p->name, text, def);
 }
 
 static void util_param_load_number(struct fi_provider *prov, const struct util_param *p)
