@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Address and limits that a peer takes from its channel, here one without function. (core_peer.c) */
+/* Address and limits that a peer takes from its channel, here without function. (core_peer.c) */
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
