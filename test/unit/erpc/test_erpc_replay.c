@@ -6,6 +6,7 @@
  * was exposed is not read.
  */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/erpc_pair.h"
@@ -21,7 +22,7 @@ static struct {
 	struct {
 		uint32_t from, to, len;
 		uint8_t bytes[MTU];
-	} pkt[TAPE_MAX];
+	} * pkt; /* TAPE_MAX */
 	uint32_t cnt;
 	bool off;
 	uint32_t with_bytes; /* responses with bytes since `off` */
@@ -78,7 +79,10 @@ static void begin(uint64_t seed)
 {
 	unsigned i;
 
+	free(tape.pkt);
 	memset(&tape, 0, sizeof(tape));
+	tape.pkt = calloc(TAPE_MAX, sizeof(*tape.pkt));
+	cr_assert(tape.pkt);
 	erpc_pair_init(&p, seed);
 	p.net.mtu = MTU;
 	p.net.faults = (struct fake_faults){ .drop = 20000, .reorder = 20000, .reorder_ns = 30000 };
@@ -102,6 +106,13 @@ static void replay_some(void)
 	replay((uint32_t)(tape.cnt - 1 - rng_below(&p.rng, lately)), rng_below(&p.rng, 40000));
 	replay((uint32_t)rng_below(&p.rng, tape.cnt), rng_below(&p.rng, 40000));
 }
+
+static void drop_tape(void)
+{
+	free(tape.pkt);
+}
+
+TestSuite(erpc_replay, .fini = drop_tape);
 
 Test(erpc_replay, during_traffic_no_replay_is_delivered_twice)
 {

@@ -2,6 +2,7 @@
 /* Tests of the time and the memory that matching takes with long queues. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "core/msg/core_match.h"
@@ -14,8 +15,24 @@
 #define COST_ROUNDS  5
 #define COST_TRIES   8
 
-static struct core_match_recv large_recvs[LARGE_OBJS];
-static struct core_match_msg large_msgs[LARGE_OBJS];
+/* Objects of the tests below alone: what is static costs the search for leaks of every test. */
+static struct core_match_recv *large_recvs;
+static struct core_match_msg *large_msgs;
+
+static void cost_setup(void)
+{
+	large_recvs = calloc(LARGE_OBJS, sizeof(*large_recvs));
+	large_msgs = calloc(LARGE_OBJS, sizeof(*large_msgs));
+	MUST(large_recvs && large_msgs);
+}
+
+static void cost_teardown(void)
+{
+	free(large_recvs);
+	free(large_msgs);
+}
+
+TestSuite(core_match_cost, .init = cost_setup, .fini = cost_teardown);
 
 static uint64_t cost_clock_ns(void)
 {
