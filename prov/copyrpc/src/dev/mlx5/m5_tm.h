@@ -35,7 +35,8 @@
  * Runs in the polling thread; open and close in any, while none polls. Bytes of peers are
  * validated, and a peer that breaks the rules is ended (DOWN). A peer may state any tag.
  *
- * Tests: test/unit/dev/mlx5/test_m5_tm.c; on the device model test/integ/dev/dev_tag.
+ * Tests: test/unit/dev/mlx5/test_m5_tm.c, test_m5_tm_poll.c; on the device model
+ * test/integ/dev/dev_tag.
  */
 #ifndef DEV_MLX5_M5_TM_H
 #define DEV_MLX5_M5_TM_H
