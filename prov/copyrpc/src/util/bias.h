@@ -57,7 +57,7 @@ struct util_bias {
 
 /**
  * Registers the process with the kernel, once, for the locks that get an owner. Without this call
- * the first of them does: in a process with several threads it takes 10 ms.
+ * the first of them does: in a process with several threads it takes 10 ms (membarrier.h).
  */
 void util_bias_prepare(void);
 

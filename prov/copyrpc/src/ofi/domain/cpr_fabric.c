@@ -19,6 +19,7 @@
 #include "stats/stats_report.h"
 #include "util/bits.h"
 #include "util/log.h"
+#include "util/membarrier.h"
 
 static pthread_mutex_t cpr_fabric_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct util_list cpr_fabric_list = { &cpr_fabric_list, &cpr_fabric_list };
@@ -97,6 +98,8 @@ int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *
 		return -FI_EINVAL;
 	}
 	cpr_fork_register();
+	/* The first call of a program that uses this provider: before most have a second thread. */
+	util_membarrier_prepare();
 	fabric = cpr_fid_new(sizeof(*fabric), FI_CLASS_FABRIC, &cpr_fabric_fi_ops, context);
 	if (!fabric)
 		return -FI_ENOMEM;
