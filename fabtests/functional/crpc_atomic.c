@@ -435,7 +435,7 @@ static void run_killed(struct ft *ft)
 	struct ft_fab fab;
 
 	/* How long a target that was stopped before it was connected is waited for. */
-	setenv("FI_COPYRPC_PEER_TIMEOUT", "2000", 1);
+	setenv("FI_COPYRPC_PEER_TIMEOUT", "8000", 1);
 	begin(&fab, &region, ft, (struct ft_want){ 0 }, 64);
 	if (ft->rank == 1)
 		pause();

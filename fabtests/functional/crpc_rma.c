@@ -265,7 +265,7 @@ static void run_killed(struct ft *ft)
 	struct ft_fab fab;
 
 	/* How long a target that was stopped before it was connected is waited for. */
-	setenv("FI_COPYRPC_PEER_TIMEOUT", "2000", 1);
+	setenv("FI_COPYRPC_PEER_TIMEOUT", "8000", 1);
 	rma_begin(&fab, ft, (struct ft_want){ 0 });
 	ft_region_open(&fab, &region, REGION, RMA_ALL, 77);
 	ft_region_swap(&fab, &region, !ft->rank);
