@@ -22,6 +22,16 @@ static bool is_registered(void)
 	return !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
+#define GET_REGISTRATIONS (1 << 9) /* of membarrier(2), from Linux 6.3 on */
+
+/* Returns whether the kernel has the process registered for the global kind, or cannot tell. */
+static bool may_be_registered_globally(void)
+{
+	long kinds = syscall(SYS_membarrier, GET_REGISTRATIONS, 0, 0);
+
+	return kinds < 0 || kinds & MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
+}
+
 /* Returns whether a child process with `cnt` threads is registered after the call. */
 static bool registers_with(unsigned cnt)
 {
@@ -36,6 +46,8 @@ static bool registers_with(unsigned cnt)
 			if (pthread_create(&thread, NULL, wait_for_ever, NULL))
 				_exit(3);
 		util_membarrier_prepare();
+		if (is_registered() && !may_be_registered_globally())
+			_exit(4);
 		_exit(is_registered());
 	}
 	cr_assert(waitpid(pid, &status, 0) == pid && WIFEXITED(status));

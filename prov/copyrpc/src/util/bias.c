@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "util/membarrier.h"
+
 /* Stages of waiting for an owner inside the lock: pause instructions, yields, then naps. */
 #define UTIL_BIAS_PAUSES 64u
 #define UTIL_BIAS_YIELDS 64u
@@ -20,15 +22,10 @@
 
 static bool util_bias_has_barrier;
 
-static long util_bias_membarrier(int command)
-{
-	return syscall(SYS_membarrier, command, 0, 0);
-}
-
 /* Registers for membarrier(2). If the kernel refuses, every lock stays a plain mutex. */
 static void util_bias_register(void)
 {
-	util_bias_has_barrier = !util_bias_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+	util_bias_has_barrier = util_membarrier_register_private();
 }
 
 static void util_bias_nap(long ns)
@@ -41,7 +38,7 @@ static void util_bias_nap(long ns)
  */
 static void util_bias_barrier(void)
 {
-	if (util_bias_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
 		util_bias_nap(UTIL_BIAS_SEEN_NS);
 }
 

@@ -14,6 +14,7 @@
 #include "dev/shm/shm.h"
 #include "dev/shm/shm_watch.h"
 #include "util/log.h"
+#include "util/membarrier.h"
 
 const struct dev_ops shm_dev_ops = SHM_DEV_OPS_INIT;
 
@@ -48,7 +49,7 @@ static int shm_dev_init(struct shm_dev *dev)
 	util_pool_init(&dev->exposure_pool, sizeof(struct shm_exposure), 16, 0);
 	pthread_mutex_init(&dev->lock, NULL);
 	shm_watch_tune(dev, &shm_tune_default);
-	dev->membarrier = shm_membarrier_register();
+	dev->membarrier = util_membarrier_register_global();
 	if (!dev->membarrier)
 		UTIL_INFO(DOMAIN, "no membarrier (%s): every write pays for a fence\n",
 			  strerror(errno));

@@ -27,11 +27,6 @@ void shm_watch_tune(struct shm_dev *dev, const struct shm_tune *tune)
 	dev->tick_left = tune->tick;
 }
 
-bool shm_membarrier_register(void)
-{
-	return !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
-}
-
 int shm_watch_reserve(struct shm_dev *dev)
 {
 	struct shm_slot *act;

@@ -53,9 +53,4 @@ bool shm_watch_park(struct shm_dev *dev, struct shm_link *link);
 /** Makes every link owe a post before a sleep. Returns 0, or -FI_EAGAIN if a write has arrived. */
 int shm_watch_arm_all(struct shm_dev *dev);
 
-/**
- * Registers the process for membarrier(2), once per device. Returns false if the kernel refuses.
- */
-bool shm_membarrier_register(void);
-
 #endif
