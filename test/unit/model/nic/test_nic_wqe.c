@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "unit/model/nic/wqe_bench.h"
+#include "unit/model/nic/wqe_decode.h"
 
 Test(nic_wqe, a_write_with_immediate_and_one_sge_is_48_bytes_in_one_block)
 {

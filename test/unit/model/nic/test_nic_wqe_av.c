@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "unit/model/nic/wqe_bench.h"
+#include "unit/model/nic/wqe_decode.h"
 
 Test(nic_wqe, an_extended_address_vector_takes_48_bytes_and_a_compact_one_16)
 {

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "unit/model/nic/wqe_bench.h"
+#include "unit/model/nic/wqe_decode.h"
 
 /* ctrl: opcode 0x28 in block 0x1234 of QP 0xabcd; then the segment of tag matching, and data. */
 static void list_op(uint8_t bytes[64], uint8_t ds, uint8_t op)

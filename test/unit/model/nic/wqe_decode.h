@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Decoder of send WQEs under test. Its bytes were written by hand from the field layouts of the
- * programmer's manual; none is recorded from a run.
+ * Decodes send WQEs that tests wrote by hand, from the field layouts of the programmer's manual;
+ * none is recorded from a run.
  */
 #ifndef UNIT_MODEL_WQE_BENCH_H
 #define UNIT_MODEL_WQE_BENCH_H
