@@ -17,12 +17,14 @@
 
 static struct erpc_pair p;
 
+struct packet {
+	uint32_t from, to, len;
+	uint8_t bytes[MTU];
+};
+
 /** Packets on the wire, in the order in which they were sent. */
-static struct {
-	struct {
-		uint32_t from, to, len;
-		uint8_t bytes[MTU];
-	} * pkt; /* TAPE_MAX */
+static struct tape {
+	struct packet *pkt; /* TAPE_MAX */
 	uint32_t cnt;
 	bool off;
 	uint32_t with_bytes; /* responses with bytes since `off` */
@@ -79,10 +81,7 @@ static void begin(uint64_t seed)
 {
 	unsigned i;
 
-	free(tape.pkt);
-	memset(&tape, 0, sizeof(tape));
-	tape.pkt = calloc(TAPE_MAX, sizeof(*tape.pkt));
-	cr_assert(tape.pkt);
+	tape = (struct tape){ .pkt = tape.pkt };
 	erpc_pair_init(&p, seed);
 	p.net.mtu = MTU;
 	p.net.faults = (struct fake_faults){ .drop = 20000, .reorder = 20000, .reorder_ns = 30000 };
@@ -107,12 +106,18 @@ static void replay_some(void)
 	replay((uint32_t)rng_below(&p.rng, tape.cnt), rng_below(&p.rng, 40000));
 }
 
+static void make_tape(void)
+{
+	tape.pkt = calloc(TAPE_MAX, sizeof(*tape.pkt));
+	cr_assert(tape.pkt);
+}
+
 static void drop_tape(void)
 {
 	free(tape.pkt);
 }
 
-TestSuite(erpc_replay, .fini = drop_tape);
+TestSuite(erpc_replay, .init = make_tape, .fini = drop_tape);
 
 Test(erpc_replay, during_traffic_no_replay_is_delivered_twice)
 {
