@@ -45,6 +45,7 @@ struct side {
 static struct side sender, receiver;
 static uint32_t slept;    /* atomic: sleeps of the sender in this round */
 static uint32_t round_no; /* atomic: round of the sender */
+static uint32_t received; /* atomic: rounds that the receiver has ended */
 
 static void open_side(struct side *s)
 {
@@ -144,9 +145,21 @@ static void *run_receiver(void *arg)
 		while (round && is_away(round))
 			sched_yield();
 		receive_round(round, bufs);
+		__atomic_store_n(&received, round + 1, __ATOMIC_RELEASE);
 	}
 	free(bufs);
 	return NULL;
+}
+
+/* Waits until the receiver is idle: otherwise it would take messages of the next round, too. */
+static void await_receiver(uint32_t round)
+{
+	struct fi_cq_tagged_entry e;
+
+	while (__atomic_load_n(&received, __ATOMIC_ACQUIRE) < round) {
+		CHECK(fi_cq_read(sender.cq, &e, 1) == -FI_EAGAIN);
+		sched_yield();
+	}
 }
 
 static void send_round(fi_addr_t to, uint32_t round, uint8_t *bufs)
@@ -154,6 +167,7 @@ static void send_round(fi_addr_t to, uint32_t round, uint8_t *bufs)
 	struct fi_cq_tagged_entry e;
 	uint32_t i;
 
+	await_receiver(round);
 	__atomic_store_n(&slept, 0, __ATOMIC_RELEASE);
 	for (i = 0; i < BURST; i++) {
 		uint8_t *buf = bufs + (size_t)i * LEN;
