@@ -17,6 +17,7 @@
  *			can, anew. Without B it stays so. fatal1=A-B: the second one
  *	every=P		down and fatal again and again, P milliseconds after the last time
  *	times=N		with every: N times in all
+ *	work=1		the milliseconds of down and fatal count from the first WQE of the process
  *	deny=1		the device's file may not be opened: its rights forbid it
  *	deny=2		the same, though its rights permit it, as with a device cgroup
  *	nobf=1		the device has no BlueFlame: its doorbell registers take no WQEs
@@ -37,10 +38,12 @@
 #include "model/nic/nic_own.h"
 #include "model/nic/nic_state.h"
 
+#define NIC_LOOK_NS 5000000ull /* how often the wait for the first WQE looks */
+
 static struct {
 	uint32_t ready;
 	uint64_t random;
-	uint64_t start_ns;
+	uint64_t start_ns; /* of the times of `down` and `fatal`; 0: at the first WQE */
 	uint64_t wqes;
 	uint64_t drop, dup, late, corrupt, rnr, break_at, break_qp, die_at;
 	uint64_t every, times, deny, nobf;
@@ -111,7 +114,7 @@ static void nic_fault_parse(void)
 	nic_fault_window(plan, "down1=", &nic_plan.down[1]);
 	nic_fault_window(plan, "fatal=", &nic_plan.fatal[0]);
 	nic_fault_window(plan, "fatal1=", &nic_plan.fatal[1]);
-	nic_plan.start_ns = mdl_now_ns();
+	nic_plan.start_ns = nic_fault_value(plan, "work") ? 0 : mdl_now_ns();
 	nic_plan.random =
 		(seed ? seed : mdl_self.seg->seed) * 0x9e3779b97f4a7c15ull + mdl_self.slot + 1;
 	__atomic_store_n(&nic_plan.ready, 1, __ATOMIC_RELEASE);
@@ -162,9 +165,20 @@ bool nic_fault_rnr(struct mdl_qp *qp)
 	return nic_fault_strikes(qp, nic_plan.rnr);
 }
 
+/** Begins to count the time, unless it is counted. */
+static void nic_fault_begin(void)
+{
+	uint64_t none = 0;
+
+	if (!__atomic_load_n(&nic_plan.start_ns, __ATOMIC_RELAXED))
+		__atomic_compare_exchange_n(&nic_plan.start_ns, &none, mdl_now_ns(), false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 bool nic_fault_breaks(struct mdl_qp *qp, uint64_t wqe)
 {
 	nic_fault_ready();
+	nic_fault_begin();
 	if (nic_plan.die_at &&
 	    __atomic_add_fetch(&nic_plan.wqes, 1, __ATOMIC_RELAXED) == nic_plan.die_at) {
 		mdl_say("fault die=%llu: the process kills itself",
@@ -179,12 +193,6 @@ bool nic_fault_breaks(struct mdl_qp *qp, uint64_t wqe)
 	return true;
 }
 
-static uint64_t nic_fault_since(void)
-{
-	nic_fault_ready();
-	return mdl_now_ns() - nic_plan.start_ns;
-}
-
 /* Returns the time within the present turn of a window that began at `from` for the first time. */
 static uint64_t nic_fault_turn(uint64_t since, uint64_t from)
 {
@@ -197,9 +205,12 @@ static uint64_t nic_fault_turn(uint64_t since, uint64_t from)
 
 static bool nic_fault_is_in(const struct nic_window *window)
 {
-	uint64_t since = nic_fault_turn(nic_fault_since(), window->from);
+	uint64_t start = __atomic_load_n(&nic_plan.start_ns, __ATOMIC_RELAXED), since;
 
-	return window->to && since >= window->from && since < window->to;
+	if (!start || !window->to)
+		return false;
+	since = nic_fault_turn(mdl_now_ns() - start, window->from);
+	return since >= window->from && since < window->to;
 }
 
 bool nic_fault_link_down(uint32_t device)
@@ -268,16 +279,19 @@ static uint64_t nic_fault_next(uint64_t since, const struct nic_window *window)
 
 uint64_t nic_fault_due(uint64_t now)
 {
-	uint64_t since, next, due = UINT64_MAX;
+	uint64_t start, since, next, due = UINT64_MAX;
 
 	nic_fault_ready();
+	start = __atomic_load_n(&nic_plan.start_ns, __ATOMIC_RELAXED);
+	if (!start)
+		return now + NIC_LOOK_NS;
 	/* The plan may have begun shortly after `now` was read. */
-	since = now > nic_plan.start_ns ? now - nic_plan.start_ns : 0;
+	since = now > start ? now - start : 0;
 	for (uint32_t device = 0; device < MDL_DEV_MAX; device++) {
 		next = nic_fault_next(since, &nic_plan.down[device]);
 		due = next < due ? next : due;
 		next = nic_fault_next(since, &nic_plan.fatal[device]);
 		due = next < due ? next : due;
 	}
-	return due == UINT64_MAX ? due : nic_plan.start_ns + due;
+	return due == UINT64_MAX ? due : start + due;
 }

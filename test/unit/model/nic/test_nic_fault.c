@@ -166,6 +166,23 @@ Test(nic_fault, a_window_comes_once_unless_the_plan_repeats_it)
 	cr_expect_not(nic_fault_link_down(0));
 }
 
+Test(nic_fault, times_count_from_the_first_wqe_if_the_plan_says_so)
+{
+	uint64_t due;
+
+	strcpy(mdl_self.config.faults, "down=0-60000,fatal=1000,work=1");
+	due = nic_fault_due(ms(7000));
+	cr_expect(due > ms(7000) && due < ms(7100), "looks again soon");
+	cr_expect_not(nic_fault_link_down(0));
+	bench_connect(a, b);
+	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_NOP });
+	cr_expect_not(nic_fault_link_down(0), "nothing was sent");
+	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_SEND, .flags = 8 });
+	cr_expect(nic_fault_link_down(0));
+	cr_expect_not(nic_fault_dead(0));
+	cr_expect_leq(nic_fault_due(mdl_now_ns()), mdl_now_ns() + ms(1000));
+}
+
 Test(nic_fault, what_was_made_before_the_device_failed_does_nothing)
 {
 	a->type = b->type = MDL_QPT_UC;
