@@ -7,13 +7,14 @@
  *        outage_flood send IP PORT FILE MESSAGES SECONDS
  *        outage_flood compare SENT RECEIVED
  *
- * The sender sends at least that many messages for at least that long, of 16 bytes to 100 KB, and
- * now and then reads a region of the receiver, which goes on until FILE.stop exists. Every
- * operation ends once, well or with an error, within PATIENCE. FLOOD_LONG=BYTES makes every 16th
- * message that long. The receiver checks the contents of
- * each message, that none arrives twice, and that the receives, in the order in which they were
- * posted, have growing numbers. Each writes what became of every message to its file, and "compare"
- * checks that all messages that completed at the sender have arrived.
+ * The sender sends at least that many messages for at least that long after the first one, of 16
+ * bytes to 100 KB, and now and then reads a region of the receiver, which goes on until FILE.stop
+ * exists. A third of the time it sends as fast as it can, else it sleeps while its messages are on
+ * their way. Every operation ends once, well or with an error, within PATIENCE. FLOOD_LONG=BYTES
+ * makes every 16th message that long. The receiver checks the contents of each message, that none
+ * arrives twice, and that the receives, in the order in which they were posted, have growing
+ * numbers. Each writes what became of every message to its file, and "compare" checks that all
+ * messages that completed at the sender have arrived.
  */
 #include <sched.h>
 #include <stdint.h>
@@ -31,6 +32,7 @@
 #define RECEIVES    256u
 #define PATIENCE    120.0 /* seconds */
 #define READ_EVERY  200u
+#define LOOKS       200u /* for completions, before a sleep */
 
 enum outcome { OPEN, DONE, FAILED };
 
@@ -122,6 +124,18 @@ static struct slot *make_slots(unsigned cnt)
 		FAB_TRUE(slots[i].bytes);
 	}
 	return slots;
+}
+
+/** Lets others run when there is no completion. */
+static void idle(bool found)
+{
+	static unsigned looks;
+
+	looks = found ? 0 : looks + 1;
+	if (looks > LOOKS)
+		usleep(100);
+	else if (!found)
+		sched_yield();
 }
 
 /* ---- receiver ---- */
@@ -217,10 +231,11 @@ static void receive(const char *ip, const char *path)
 	printf("ready %d\n", ntohs(fab.addr.sin_port));
 	fflush(stdout);
 	while (!is_stopped(path)) {
-		if (fab_poll(&fab, &entry, &err))
+		bool found = fab_poll(&fab, &entry, &err);
+
+		if (found)
 			received(&end, &entry, err);
-		else
-			sched_yield();
+		idle(found);
 	}
 	FAB_TRUE(end);
 	check_order();
@@ -260,14 +275,20 @@ static void progress(void)
 {
 	struct fi_cq_tagged_entry entry;
 	int err;
+	bool found = fab_poll(&fab, &entry, &err);
 
-	if (!fab_poll(&fab, &entry, &err)) {
-		for (unsigned i = 0; i <= SENDS; i++)
-			FAB_TRUE(!sending[i].busy || fab_seconds() - sending[i].begin < PATIENCE);
-		sched_yield();
-		return;
-	}
-	ended(entry.op_context, err);
+	for (unsigned i = 0; !found && i <= SENDS; i++)
+		FAB_TRUE(!sending[i].busy || fab_seconds() - sending[i].begin < PATIENCE);
+	if (found)
+		ended(entry.op_context, err);
+	idle(found);
+}
+
+/** Sleeps without progress, two thirds of the time. */
+static void rest(void)
+{
+	if ((unsigned)(fab_seconds() * 10) % 3)
+		usleep(300);
 }
 
 static void begin(struct slot *slot)
@@ -336,7 +357,7 @@ static void send_all(char **argv)
 {
 	struct sockaddr_in dst = fab_addr(argv[2], atoi(argv[3]));
 	uint64_t number, cnt = strtoull(argv[5], NULL, 10), lost;
-	double end = fab_seconds() + atof(argv[6]);
+	double end = 0;
 	struct slot *slots = make_slots(SENDS);
 	fi_addr_t to;
 
@@ -347,11 +368,14 @@ static void send_all(char **argv)
 		send_message(to, number);
 		if (!number) {
 			settle();
+			end = fab_seconds() + atof(argv[6]);
 			printf("began\n");
 			fflush(stdout);
 		}
 		if (number % READ_EVERY == 0)
 			read_region(to);
+		if (number % SENDS == SENDS - 1)
+			rest();
 	}
 	settle();
 	lost = failed;
