@@ -12,7 +12,7 @@
 
 #include "dev/verbs/vb.h"
 
-#define PAIR_PATIENCE_S 60
+#define PAIR_PATIENCE_S 240
 
 struct transport {
 	struct dev_link *link;
