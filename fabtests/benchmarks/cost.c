@@ -121,10 +121,11 @@ static void cost_mark(void)
 	syscall(SYS_tgkill, pid, pid, SIGUSR2);
 }
 
-/* Runs the windows, the second half of them between two marks. */
+/* Stops for insn_count -s. Then runs the windows, the second half of them between two marks. */
 static void cost_run_marked(struct cost_pair *pair, const struct cost_conf *conf,
 			    struct cost_bufs *bufs)
 {
+	raise(SIGSTOP);
 	cost_run(pair, conf, bufs, conf->rounds / 2);
 	cost_mark();
 	cost_run(pair, conf, bufs, conf->rounds - conf->rounds / 2);

@@ -9,11 +9,14 @@
  * counted. A call of the kernel's vDSO counts each of its instructions once: it reads the clock
  * again where the kernel has changed the clock meanwhile, which happens to a stepped program only.
  *
- * usage: insn_count [-a | -l] FILE PROGRAM [ARGUMENT...]
+ * usage: insn_count [-s] [-a | -l] FILE PROGRAM [ARGUMENT...]
  *
  * writes "COUNT OBJECT" lines to FILE; with -a "COUNT OBJECT OFFSET", one for each instruction
  * address that was met, by its offset in the file (fabtests/scripts/cost-where maps them to
  * functions).
+ *
+ * -s traces the program from where it stops itself (SIGSTOP). What is before, as a warm-up, runs at
+ * full speed; else each signal costs a stop, and on the device model each doorbell two of them.
  *
  * -l counts cache lines instead. Each round of the section has four parts, which the program ends
  * with SIGUSR1: it prepares, end 0 sends, end 1 receives and responds, end 0 receives. Writes
@@ -76,6 +79,7 @@ struct count {
 	size_t pc_cnt;
 	bool vdso_met[VDSO_MAX]; /* instructions of the current call of the vDSO, by their offset */
 	bool lines;              /* cache lines are counted */
+	bool late;               /* the program is traced from where it stops itself */
 	uint32_t part;           /* parts of rounds that have ended */
 };
 
@@ -349,19 +353,29 @@ static void resume(const struct count *c, int sig)
 		die("ptrace");
 }
 
+/* Begins to trace: the program has been stopped by its exec, or has stopped itself. */
+static void trace_begin(struct count *c)
+{
+	void *options = (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+
+	if (ptrace(c->late ? PTRACE_SEIZE : PTRACE_SETOPTIONS, c->pid, NULL, options))
+		die("ptrace (a container may forbid it)");
+	if (!c->late)
+		resume(c, 0);
+	else if (kill(c->pid, SIGCONT))
+		die("SIGCONT");
+}
+
 /* Traces until the end. Returns the program's exit status. */
 static int trace(struct count *c)
 {
 	int status;
 
-	if (waitpid(c->pid, &status, 0) < 0)
+	if (waitpid(c->pid, &status, WUNTRACED) < 0)
 		die("waitpid");
 	if (!WIFSTOPPED(status)) /* The program could not be started */
 		return EXIT_FAILURE;
-	if (ptrace(PTRACE_SETOPTIONS, c->pid, NULL,
-		   (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)))
-		die("PTRACE_SETOPTIONS");
-	resume(c, 0);
+	trace_begin(c);
 	for (;;) {
 		if (waitpid(c->pid, &status, 0) < 0)
 			die("waitpid");
@@ -369,23 +383,45 @@ static int trace(struct count *c)
 			return WEXITSTATUS(status);
 		if (WIFSIGNALED(status))
 			return 128 + WTERMSIG(status);
-		resume(c, stopped(c, WSTOPSIG(status)));
+		if (status >> 16 == PTRACE_EVENT_STOP) /* the end of the stop by SIGSTOP */
+			resume(c, 0);
+		else
+			resume(c, stopped(c, WSTOPSIG(status)));
 	}
+}
+
+/* Becomes the program. */
+static void run(const struct count *c, char **argv)
+{
+	if (!c->late && ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+		die("ptrace (a container may forbid it)");
+	execvp(argv[0], argv);
+	die(argv[0]);
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: insn_count [-s] [-a | -l] FILE PROGRAM [ARGUMENT...]\n");
+	return 2;
 }
 
 int main(int argc, char **argv)
 {
 	static struct count c;
-	bool addrs = argc > 1 && !strcmp(argv[1], "-a");
-	int status;
+	bool addrs = false;
+	int opt, status;
 
-	c.lines = argc > 1 && !strcmp(argv[1], "-l");
-	argc -= addrs || c.lines;
-	argv += addrs || c.lines;
-	if (argc < 3) {
-		fprintf(stderr, "usage: insn_count [-a | -l] FILE PROGRAM [ARGUMENT...]\n");
-		return 2;
+	while ((opt = getopt(argc, argv, "+las")) != -1) {
+		switch (opt) {
+		case 'a': addrs = true; break;
+		case 'l': c.lines = true; break;
+		case 's': c.late = true; break;
+		default: return usage();
+		}
 	}
+	argv += optind;
+	if (argc - optind < 2 || (addrs && c.lines))
+		return usage();
 	if (c.lines && !can_count_lines) {
 		fprintf(stderr,
 			"insn_count: -l needs Zydis (Debian: libzydis-dev); configure again\n");
@@ -396,17 +432,13 @@ int main(int argc, char **argv)
 	c.pid = fork();
 	if (c.pid < 0)
 		die("fork");
-	if (!c.pid) {
-		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
-			die("ptrace (a container may forbid it)");
-		execvp(argv[2], argv + 2);
-		die(argv[2]);
-	}
+	if (!c.pid)
+		run(&c, argv + 1);
 	status = trace(&c);
 	if (c.pace != PACE_RUN) {
-		fprintf(stderr, "insn_count: %s ended inside the stretch\n", argv[2]);
+		fprintf(stderr, "insn_count: %s ended inside the stretch\n", argv[1]);
 		return EXIT_FAILURE;
 	}
-	report(&c, argv[1]);
+	report(&c, argv[0]);
 	return status;
 }
