@@ -9,7 +9,7 @@
  *
  * The sender sends at least that many messages for at least that long after the first one, of 16
  * bytes to 100 KB, and now and then reads a region of the receiver, which goes on until FILE.stop
- * exists. A third of the time it sends as fast as it can, else it sleeps while its messages are on
+ * exists. A fifth of the time it sends as fast as it can, else it sleeps while its messages are on
  * their way. Every operation ends once, well or with an error, within PATIENCE. FLOOD_LONG=BYTES
  * makes every 16th message that long. The receiver checks the contents of each message, that none
  * arrives twice, and that the receives, in the order in which they were posted, have growing
@@ -58,9 +58,26 @@ static struct fid_mr *region_mr;
 static uint32_t len_max = 100000;
 static unsigned long_every = 512;
 
-static uint8_t byte_of(uint64_t number, uint64_t at)
+/* Contents: a message or region has those from number % CONTENTS_STEP on. */
+#define CONTENTS_STEP 4093u
+static uint8_t *contents;
+
+/** Makes the same contents in each process. */
+static void make_contents(void)
 {
-	return (uint8_t)(number * 31 + at * 7 + (at >> 8));
+	uint64_t random = 88172645463325252ull;
+
+	contents = malloc(len_max + CONTENTS_STEP);
+	FAB_TRUE(contents);
+	for (uint32_t i = 0; i < len_max + CONTENTS_STEP; i++) {
+		random = random * 6364136223846793005ull + 1442695040888963407ull;
+		contents[i] = (uint8_t)(random >> 56);
+	}
+}
+
+static const uint8_t *contents_of(uint64_t number)
+{
+	return contents + number % CONTENTS_STEP;
 }
 
 static uint32_t len_of(uint64_t number)
@@ -164,8 +181,7 @@ static void check_message(const struct slot *slot, size_t len)
 	FAB_TRUE(len >= sizeof(head));
 	memcpy(&head, slot->bytes, sizeof(head));
 	FAB_TRUE(head.len == len && len == len_of(head.number));
-	for (size_t i = sizeof(head); i < len; i++)
-		FAB_TRUE(slot->bytes[i] == byte_of(head.number, i));
+	FAB_TRUE(!memcmp(slot->bytes + sizeof(head), contents_of(head.number), len - sizeof(head)));
 	outcome = outcome_at(head.number);
 	FAB_TRUE(*outcome == OPEN); /* none arrives twice */
 	*outcome = DONE;
@@ -221,8 +237,7 @@ static void receive(const char *ip, const char *path)
 	uint64_t end = 0;
 	int err;
 
-	for (unsigned i = 0; i < REGION_LEN; i++)
-		region[i] = byte_of(KEY, i);
+	memcpy(region, contents_of(KEY), REGION_LEN);
 	open_fab(ip, FI_REMOTE_READ, KEY);
 	slots = make_slots(RECEIVES);
 	for (unsigned i = 0; i < RECEIVES; i++)
@@ -261,8 +276,7 @@ static void ended(struct slot *slot, int err)
 	if (slot == &sending[SENDS]) {
 		reads++;
 		failed_reads += err != 0;
-		for (unsigned i = 0; !err && i < REGION_LEN; i++)
-			FAB_TRUE(region[i] == byte_of(KEY, i));
+		FAB_TRUE(err || !memcmp(region, contents_of(KEY), REGION_LEN));
 		return;
 	}
 	*outcome_at(slot->number) = err ? FAILED : DONE;
@@ -284,11 +298,18 @@ static void progress(void)
 	idle(found);
 }
 
-/** Sleeps without progress, two thirds of the time. */
+/**
+ * Sleeps without progress, four times as long as it took to send since the last sleep. During a
+ * fifth of the time it returns at once.
+ */
 static void rest(void)
 {
-	if ((unsigned)(fab_seconds() * 10) % 3)
-		usleep(300);
+	static double last;
+	double now = fab_seconds(), took = now - last;
+
+	if ((unsigned)(now * 10) % 5)
+		usleep((useconds_t)(4e6 * (took < 1e-3 ? took : 1e-3)));
+	last = fab_seconds();
 }
 
 static void begin(struct slot *slot)
@@ -308,8 +329,7 @@ static void send_message(fi_addr_t to, uint64_t number)
 	begin(slot);
 	slot->number = number;
 	memcpy(slot->bytes, &head, sizeof(head));
-	for (uint32_t i = sizeof(head); i < head.len; i++)
-		slot->bytes[i] = byte_of(number, i);
+	memcpy(slot->bytes + sizeof(head), contents_of(number), head.len - sizeof(head));
 	while ((ret = fi_tsend(fab.ep, slot->bytes, head.len, NULL, to, TAG_MESSAGE, slot)) ==
 	       -FI_EAGAIN)
 		progress();
@@ -446,6 +466,7 @@ int main(int argc, char **argv)
 		len_max = (uint32_t)atoi(getenv("FLOOD_LONG"));
 		long_every = 16;
 	}
+	make_contents();
 	if (argc == 4 && !strcmp(argv[1], "receive"))
 		receive(argv[2], argv[3]);
 	else if (argc == 7 && !strcmp(argv[1], "send"))
