@@ -17,10 +17,10 @@ void info_log_warnings_on(void)
 	setenv("FI_LOG_PROV", "copyrpc", 1);
 }
 
-/* Returns whether another probe or an earlier line has it. */
+/* Returns whether another probe (probe_param.c, probe_net.c) or an earlier line has it. */
 static bool info_log_is_known(const struct info_report *report, const char *text)
 {
-	if (strstr(text, "is not a parameter"))
+	if (strstr(text, "is not a parameter") || strstr(text, "permits no address of this host"))
 		return true;
 	for (size_t i = 0; i < report->cnt; i++)
 		if (!strcmp(report->list[i].text, text))

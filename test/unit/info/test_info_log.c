@@ -11,7 +11,8 @@ Test(info_log, each_warning_is_one_finding)
 		"l:1:2::copyrpc:fabric:f():3<warn> a\n"
 		"l:1:2::copyrpc:fabric:f():3<warn> b\n"
 		"l:1:2::copyrpc:fabric:f():3<warn> a\n"
-		"l:1:2::copyrpc:fabric:f():3<warn> FI_COPYRPC_X is not a parameter and has\n";
+		"l:1:2::copyrpc:fabric:f():3<warn> FI_COPYRPC_X is not a parameter and has\n"
+		"l:1:2::copyrpc:fabric:f():3<warn> IFACE=x permits no address of this host\n";
 
 	info_log_add(&report, NULL);
 	info_log_add(&report, log);
