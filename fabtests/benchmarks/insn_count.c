@@ -373,8 +373,11 @@ static int trace(struct count *c)
 
 	if (waitpid(c->pid, &status, WUNTRACED) < 0)
 		die("waitpid");
-	if (!WIFSTOPPED(status)) /* The program could not be started */
+	if (!WIFSTOPPED(status)) {
+		fprintf(stderr, "insn_count: the program ended before it was traced%s\n",
+			c->late ? ": -s needs one that raises SIGSTOP" : "");
 		return EXIT_FAILURE;
+	}
 	trace_begin(c);
 	for (;;) {
 		if (waitpid(c->pid, &status, 0) < 0)

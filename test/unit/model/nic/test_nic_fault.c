@@ -170,7 +170,7 @@ Test(nic_fault, times_count_from_the_first_wqe_if_the_plan_says_so)
 {
 	uint64_t due;
 
-	strcpy(mdl_self.config.faults, "down=0-60000,fatal=1000,work=1");
+	strcpy(mdl_self.config.faults, "down=0-600000,fatal=500000,work=1");
 	due = nic_fault_due(ms(7000));
 	cr_expect(due > ms(7000) && due < ms(7100), "looks again soon");
 	cr_expect_not(nic_fault_link_down(0));
@@ -180,7 +180,7 @@ Test(nic_fault, times_count_from_the_first_wqe_if_the_plan_says_so)
 	bench_post(a, &(struct bench_wr){ .opcode = NIC_OP_SEND, .flags = 8 });
 	cr_expect(nic_fault_link_down(0));
 	cr_expect_not(nic_fault_dead(0));
-	cr_expect_leq(nic_fault_due(mdl_now_ns()), mdl_now_ns() + ms(1000));
+	cr_expect_leq(nic_fault_due(mdl_now_ns()), mdl_now_ns() + ms(500000));
 }
 
 Test(nic_fault, what_was_made_before_the_device_failed_does_nothing)
