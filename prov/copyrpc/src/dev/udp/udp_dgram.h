@@ -57,6 +57,7 @@ struct udp_dgram {
 	int status;         /* error that ended the endpoint, or 0 */
 	bool tx_warned;     /* a send error was logged */
 	bool rx_found;      /* the last receive call found something */
+	uint8_t asked;      /* polls into a target that followed an empty one */
 	bool armed;         /* between arm and disarm */
 	bool watched;       /* the wait set has the socket */
 	uint32_t found_cnt; /* non-empty polls since disarm, while watched */

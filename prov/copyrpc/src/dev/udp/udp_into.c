@@ -15,6 +15,7 @@
 #include <netinet/udp.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 
 #include "dev/udp/udp_dgram.h"
@@ -23,6 +24,8 @@
 
 #define UDP_HEAD_LEN 64u /* bytes of the buffer for each head */
 #define UDP_HEADS    (UDP_RUN_MAX * UDP_HEAD_LEN)
+
+#define UDP_ASK_MAX 16u /* polls of which one does not ask whether a datagram waits */
 
 /* Shorter places, with the rest of the buffer, would not hold the longest message. */
 #define UDP_PLACE_MIN UDP_HEADS
@@ -39,15 +42,17 @@ static void udp_pieces_add(struct udp_pieces *p, void *base, size_t len)
 	p->iov[p->cnt++] = (struct iovec){ .iov_base = base, .iov_len = len };
 }
 
-/** Fills p for at most `cnt` datagrams with their heads in `buf`. */
+/** Fills p for at most `cnt` datagrams, of one message, with their heads in `buf`. */
 static void udp_pieces_init(struct udp_pieces *p, const struct dev_dgram_target *place,
 			    uint8_t *buf, unsigned cnt)
 {
+	unsigned max = UDP_MTU_MAX / (place->head_len + place->part_len);
 	uint8_t *head = buf;
 	uint32_t part;
 
 	p->cnt = 0;
 	p->len = 0;
+	cnt = cnt < max ? cnt : max;
 	for (; cnt && p->len < place->len && head < buf + UDP_HEADS; cnt--) {
 		part = place->len - p->len;
 		part = part < place->part_len ? part : place->part_len;
@@ -143,6 +148,20 @@ static int udp_run_return(struct udp_dgram *ud, struct dev_dgram_in *in)
 	return (int)run->cnt;
 }
 
+/**
+ * Returns true if a datagram waits. Asks only after an empty poll, as a call with many pieces is
+ * expensive where it finds nothing. A datagram without bytes is not seen: at times returns true
+ * without asking.
+ */
+static bool udp_run_waits(struct udp_dgram *ud)
+{
+	int len;
+
+	if (ud->rx_found || ++ud->asked % UDP_ASK_MAX == 0)
+		return true;
+	return ioctl(ud->sock.fd, FIONREAD, &len) || len;
+}
+
 int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
 		  struct dev_dgram_in *in, unsigned cnt)
 {
@@ -153,6 +172,8 @@ int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
 	if (ud->status || ud->got_at < ud->got_cnt || ud->free_cnt < 2 ||
 	    place->head_len > UDP_HEAD_LEN)
 		return ud->status;
+	if (!udp_run_waits(ud))
+		return -FI_EAGAIN;
 	ud->run.buf = ud->free[ud->free_cnt - 1];
 	udp_pieces_init(&p, place, udp_buf(ud, ud->run.buf), cnt);
 	if (p.len < UDP_PLACE_MIN)
