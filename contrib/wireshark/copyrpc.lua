@@ -122,7 +122,7 @@ local header_s = declare("header", "Header", {
 })
 local batch_s = declare("batch", "Batch", { { "seq", 4 }, { "ack", 4 } })
 local get_s = declare("get", "GET", {
-	{ "addr", 8, hex = true }, { "key", 8, hex = true }, { "len", 4 }, { "zero", 4, zero = true },
+	{ "addr", 8, hex = true }, { "key", 8, hex = true }, { "len", 4 }, { "more", 4 },
 })
 local frame_s = declare("frame", "Frame", { { "len", 3 }, { "kind", 1, names = frame_kinds }, { "word", 4, hex = true } })
 local call_s = declare("call", "Call", { { "resp_max", 4 } })
@@ -423,7 +423,7 @@ end
 
 local function read_session_parameters(tvb, at, limit, node)
 	local v, _, tree = read(tvb, at, limit, session_parameters_s, node)
-	if v.version ~= 2 or v.credits == 0 or v.zero ~= 0 then
+	if v.version ~= 3 or v.credits == 0 or v.zero ~= 0 then
 		tree:add_proto_expert_info(refused, "Version, credits or reserved bytes")
 		return false
 	end

@@ -94,6 +94,7 @@ static uint32_t attacker_get(struct attacker *attacker, uint8_t *buf)
 		.addr = bend(attacker, attacker->exposure_addr),
 		.key = bend(attacker, attacker->exposure_key),
 		.len = (uint32_t)bend(attacker, attacker->exposure_len),
+		.more = (uint32_t)bend(attacker, 0),
 	};
 
 	memcpy(buf, &ask, sizeof(ask));

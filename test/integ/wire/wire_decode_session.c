@@ -131,7 +131,7 @@ static void decode_request(uint32_t link, uint32_t sender, const struct request 
 	SHOW("get", &get, addr);
 	SHOW("get", &get, key);
 	SHOW("get", &get, len);
-	SHOW("get", &get, zero);
+	SHOW("get", &get, more);
 }
 
 /** Stores a part of a request, and decodes the request with its last part. */

@@ -270,10 +270,10 @@ static void send_request(uint8_t type, uint64_t req_num, const struct wire_body 
 	}
 }
 
-/** Sends a GET and its response of three parts. */
+/** Sends a GET and its response of four parts, of which it requests two. */
 static void send_get(uint64_t req_num)
 {
-	const struct wire_erpc_get get = { SPREAD, SPREAD + 1, 2 * PART + 10, 0 };
+	const struct wire_erpc_get get = { SPREAD, SPREAD + 1, 3 * PART + 10, 1 };
 	struct wire_erpc_hdr h = { .kind = WIRE_ERPC_RESP,
 				   .req_num = req_num,
 				   .msg_size = get.len };
@@ -283,9 +283,8 @@ static void send_get(uint64_t req_num)
 	memset(memory, 0xEE, sizeof(memory));
 	memcpy(body.bytes, &get, sizeof(get));
 	send_request(WIRE_ERPC_GET, req_num, &body);
-	send_bare_packet(WIRE_ERPC_RFR, WIRE_ERPC_GET, req_num, 1, 0, true);
-	send_bare_packet(WIRE_ERPC_RFR, WIRE_ERPC_GET, req_num, 2, 0, true);
-	for (; h.pkt_num < 3; h.pkt_num++)
+	send_bare_packet(WIRE_ERPC_RFR, WIRE_ERPC_GET, req_num, 2, 1, true);
+	for (; h.pkt_num < 4; h.pkt_num++)
 		send_packet(&h, false, memory, wire_erpc_pkt_len(get.len, PART, h.pkt_num));
 	send_bare_packet(WIRE_ERPC_RESP, WIRE_ERPC_REFUSED, req_num + 8, 0, 0, false);
 }

@@ -27,18 +27,20 @@
 #define WIRE_ERPC_MSG_MAX  ((1u << 24) - 1) /* bytes of a request or a response */
 #define WIRE_ERPC_PKT_MAX  (1u << 14)       /* packets of a request and its response together */
 #define WIRE_ERPC_REQ_MAX  (1ull << 44)
+#define WIRE_ERPC_RUN_MAX  128u /* parts of a response that one packet requests */
 
 enum wire_erpc_kind {
 	WIRE_ERPC_REQ = 0,  /* part of a request */
-	WIRE_ERPC_RFR = 1,  /* requests a part of the response */
+	WIRE_ERPC_RFR = 1,  /* requests parts of the response: pkt_num and msg_size behind it */
 	WIRE_ERPC_CR = 2,   /* acknowledges a packet of a request before its last */
 	WIRE_ERPC_RESP = 3, /* part of the response */
 };
 
 struct wire_erpc_hdr {
-	uint8_t req_type;  /* kind of the request, for the engine */
-	uint32_t msg_size; /* bytes of the whole request (REQ) or response (RESP), else 0 */
-	uint16_t session;  /* session number at the receiver */
+	uint8_t req_type; /* kind of the request, for the engine */
+	/* bytes of the whole request (REQ) or response (RESP); RFR: parts behind the first */
+	uint32_t msg_size;
+	uint16_t session; /* session number at the receiver */
 	enum wire_erpc_kind kind;
 	uint16_t pkt_num;
 	uint64_t req_num;

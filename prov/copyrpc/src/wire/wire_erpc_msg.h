@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define WIRE_ERPC_VERSION 2u
+#define WIRE_ERPC_VERSION 3u
 
 /** req_type of a request. */
 enum wire_erpc_type {
@@ -64,7 +64,7 @@ struct wire_erpc_get {
 	uint64_t addr;
 	uint64_t key;
 	uint32_t len;
-	uint32_t zero;
+	uint32_t more; /* parts of the response that follow the first without an RFR */
 };
 
 /** Connection parameters of one end, sent in the handshake. */

@@ -128,6 +128,37 @@ Test(erpc_direct, after_a_wrong_guess_some_polls_go_without)
 	close_pair();
 }
 
+/** Counts bit by bit. */
+static uint32_t run_of(const struct erpc_gets *gets)
+{
+	uint32_t n = 0;
+
+	while (n < gets->pkts_cnt &&
+	       erpc_gets_pkt(gets, gets->pkts_at + n) == erpc_gets_pkt(gets, gets->pkts_at))
+		n++;
+	return n;
+}
+
+Test(erpc_direct, the_packets_in_a_row_of_a_slot_are_counted)
+{
+	struct rng rng = { .state = 5 };
+	unsigned i, j, parts;
+
+	for (i = 0; i < 20000; i++) {
+		struct erpc_gets gets = {
+			.pkts_at = (uint8_t)rng_below(&rng, 256),
+			.pkts_cnt = (uint8_t)rng_below(&rng, ERPC_GET_PKTS_MAX + 1),
+		};
+
+		parts = 1 + (unsigned)rng_below(&rng, ERPC_GET_PKTS_MAX);
+		for (j = 0; j < ERPC_GET_PKTS_MAX; j++)
+			erpc_gets_set_pkt(&gets, gets.pkts_at + j,
+					  ERPC_GET_SLOT + (i + j / parts) % ERPC_GET_SLOTS);
+		cr_assert_eq(erpc_gets_run(&gets), run_of(&gets), "at %u, %u packets", gets.pkts_at,
+			     gets.pkts_cnt);
+	}
+}
+
 Test(erpc_direct, a_closed_session_is_not_guessed)
 {
 	open_pair(1);

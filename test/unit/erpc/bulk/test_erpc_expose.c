@@ -140,6 +140,52 @@ Test(erpc_expose, only_memory_exposed_to_the_session_is_read, .init = forged_set
 	forged_check_traffic();
 }
 
+/** Returns the number of packets with which the victim responds to a GET of three parts. */
+static unsigned responses_to(const struct core_exposure *exposure, const uint8_t *memory,
+			     uint32_t more)
+{
+	struct wire_erpc_get req = { .addr = (uintptr_t)memory,
+				     .key = exposure->key,
+				     .len = 2 * forged_pair.end[0].s->payload + 1,
+				     .more = more };
+	struct packet pkt = forged_victim_packet(ERPC_GET_SLOT, WIRE_ERPC_REQ);
+	unsigned i;
+
+	memcpy(pkt.data, &req, sizeof(req));
+	pkt.h.msg_size = pkt.len = sizeof(req);
+	forged_record();
+	forged_deliver(&pkt);
+	for (i = 0; i < forged_sent.cnt; i++) {
+		cr_assert_eq(forged_sent.h[i].kind, WIRE_ERPC_RESP);
+		cr_assert_eq(forged_sent.h[i].pkt_num, i);
+	}
+	cr_assert_eq(forged_sent.len[i - 1] == 1, i == 3, "the third part has one byte");
+	return forged_sent.h[0].req_type == WIRE_ERPC_REFUSED ? 0 : forged_sent.cnt;
+}
+
+Test(erpc_expose, a_get_requests_further_parts_with_the_first, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	uint8_t *memory = forged_pair.end[0].memory;
+	struct core_exposure exposure;
+	struct core_chan *chan;
+
+	forged_victim_open(NULL);
+	chan = &forged_victim->conn.chan;
+	cr_assert_eq(chan->ops->expose(chan, memory, PAIR_GET_LEN, &exposure), 0);
+	cr_expect_eq(responses_to(&exposure, memory, 0), 1);
+	cr_expect_eq(responses_to(&exposure, memory, 1), 2);
+	cr_expect_eq(responses_to(&exposure, memory, 2), 3);
+	cr_expect_eq(responses_to(&exposure, memory, WIRE_ERPC_RUN_MAX - 1), 3,
+		     "there are no more");
+	cr_expect_eq(responses_to(&exposure, memory, WIRE_ERPC_RUN_MAX), 0, "refused");
+	cr_expect_eq(responses_to(&exposure, memory, UINT32_MAX), 0);
+	cr_expect_eq(forged_victim->err, 0);
+	chan->ops->unexpose(chan, &exposure);
+	forged_victim_close();
+	forged_check_traffic();
+}
+
 /* ---- memory that the device still reads ---- */
 
 static struct dev_mem *const regs = (struct dev_mem *)&p; /* never read */

@@ -19,12 +19,33 @@ static struct {
 	uint64_t delay_ns; /* delay of the next one */
 	uint32_t parts;    /* times that it was sent */
 	uint32_t came;     /* RESP packets with bytes */
+	uint32_t asked;    /* packets of the getting end */
+	uint32_t drop_ask; /* number of one of these to drop, from 1 */
+	uint32_t asked_parts;
 } see;
+
+/** Notes a packet that requests parts. */
+static void look_at_request(struct fake_pkt *pkt, const struct wire_erpc_hdr *h)
+{
+	struct wire_erpc_get req;
+
+	see.asked++;
+	if (h->kind == WIRE_ERPC_REQ) {
+		memcpy(&req, pkt->data + WIRE_ERPC_HDR_LEN, sizeof(req));
+		see.asked_parts += req.more + 1;
+	} else {
+		see.asked_parts += h->msg_size + 1;
+	}
+	if (see.asked == see.drop_ask)
+		pkt->copies = 0;
+}
 
 static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
 	struct wire_erpc_hdr h = erpc_pair_hdr(pkt);
 
+	if (h.kind != WIRE_ERPC_RESP && h.req_num % ERPC_SLOTS >= ERPC_GET_SLOT)
+		look_at_request(pkt, &h);
 	see.came += h.kind == WIRE_ERPC_RESP && pkt->len > WIRE_ERPC_HDR_LEN;
 	if (h.kind != WIRE_ERPC_RESP || h.pkt_num != see.part)
 		return;
@@ -80,6 +101,58 @@ static void until_done(uint32_t cnt)
 		erpc_pair_run(&p, US);
 		cr_assert_lt(rounds, 1000000);
 	}
+}
+
+Test(erpc_get, one_packet_requests_the_whole_window)
+{
+	begin(MTU);
+	cr_assert(pair_get(&p.end[0]));
+	until_done(1);
+	cr_expect_eq(see.asked, 1);
+	cr_expect_eq(see.asked_parts, PARTS);
+	cr_expect_eq(see.came, PARTS);
+	p.end[0].get_exact = PAIR_GET_LEN;
+	memset(&see, 0, sizeof(see));
+	cr_assert(pair_get(&p.end[0]));
+	erpc_pair_run(&p, US);
+	cr_expect_eq(see.asked, 1);
+	cr_expect_eq(see.asked_parts, p.end[0].s->credit.max, "credits bound it");
+	until_done(2);
+	cr_expect_eq(see.asked_parts, see.came, "no part is requested twice");
+	cr_expect_eq(counts()->resent, 0);
+	end();
+}
+
+/** The rate decides when each part may be on the link. */
+Test(erpc_get, a_paced_session_requests_parts_one_by_one)
+{
+	begin(MTU);
+	p.end[0].s->paced = true;
+	cr_assert(pair_get(&p.end[0]));
+	until_done(1);
+	cr_expect_eq(see.asked, PARTS);
+	cr_expect_eq(see.asked_parts, PARTS);
+	p.end[0].s->paced = false;
+	end();
+}
+
+/** The time-out repeats one packet; the parts that it requested arrive, or are requested again. */
+Test(erpc_get, lost_requests_are_repeated)
+{
+	uint32_t i, cnt;
+
+	for (i = 1, cnt = 1; i <= cnt; i++) {
+		begin(MTU);
+		p.end[0].get_exact = 2 * p.end[0].s->credit.max * p.end[0].s->payload;
+		see.drop_ask = i;
+		cr_assert(pair_get(&p.end[0]));
+		until_done(1);
+		cr_expect_eq(p.end[0].gets_done, 1);
+		cr_expect_gt(counts()->losses, 0, "packet %u", i);
+		cnt = see.asked < 12 ? see.asked - 1 : 12;
+		end();
+	}
+	cr_expect_gt(cnt, 4);
 }
 
 Test(erpc_get, a_lost_part_is_detected_by_three_behind_it)

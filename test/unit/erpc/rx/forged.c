@@ -80,22 +80,37 @@ struct packet forged_response(uint32_t slot, enum wire_erpc_kind kind)
 	return pkt;
 }
 
-void forged_deliver_bytes(uint32_t from, const uint8_t *bytes, uint32_t len)
+static void forged_send_bytes(uint32_t from, const uint8_t *bytes, uint32_t len)
 {
-	struct fake_net *net = &forged_pair.net;
-
-	fake_net_forge(net, from, fake_port_of(forged_pair.end[0].ep->dg)->number, bytes, len, 0);
-	fake_net_run(net, net->now_ns);
-	erpc_ep_progress(forged_pair.end[0].ep, net->now_ns);
+	fake_net_forge(&forged_pair.net, from, fake_port_of(forged_pair.end[0].ep->dg)->number,
+		       bytes, len, 0);
 }
 
-void forged_deliver(const struct packet *pkt)
+void forged_send(const struct packet *pkt)
 {
 	uint8_t bytes[WIRE_ERPC_HDR_LEN + sizeof(pkt->data)];
 
 	wire_erpc_put(bytes, &pkt->h);
 	memcpy(bytes + WIRE_ERPC_HDR_LEN, pkt->data, pkt->len);
-	forged_deliver_bytes(pkt->from, bytes, WIRE_ERPC_HDR_LEN + pkt->len);
+	forged_send_bytes(pkt->from, bytes, WIRE_ERPC_HDR_LEN + pkt->len);
+}
+
+void forged_progress(void)
+{
+	fake_net_run(&forged_pair.net, forged_pair.net.now_ns);
+	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
+}
+
+void forged_deliver_bytes(uint32_t from, const uint8_t *bytes, uint32_t len)
+{
+	forged_send_bytes(from, bytes, len);
+	forged_progress();
+}
+
+void forged_deliver(const struct packet *pkt)
+{
+	forged_send(pkt);
+	forged_progress();
 }
 
 /* ---- effects ---- */

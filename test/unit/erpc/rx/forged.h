@@ -40,6 +40,10 @@ struct packet forged_response(uint32_t slot, enum wire_erpc_kind kind);
 void forged_deliver_bytes(uint32_t from, const uint8_t *bytes, uint32_t len);
 void forged_deliver(const struct packet *pkt);
 
+/** Send packets to end 0, and let it process all that were sent. */
+void forged_send(const struct packet *pkt);
+void forged_progress(void);
+
 /** Hook of the network: drops all packets and records the first ones. */
 void forged_drop(struct fake_net *net, struct fake_pkt *pkt, void *arg);
 

@@ -127,11 +127,11 @@ Test(erpc_req, parts_that_contradict_the_first)
 	erpc_pair_fini(&forged_pair);
 }
 
-/** Records the packets of end 0 for a request of end 1. */
-Test(erpc_req, parts_are_acknowledged_each_and_delivered_as_one, .fini = forged_teardown)
+/** Records the packets of end 0 for a request of end 1, of 10 packets that arrive together. */
+static void receive_ten_parts(void)
 {
 	struct pair_end *us = &forged_pair.end[0], *them = &forged_pair.end[1];
-	uint32_t received = us->received, i;
+	uint32_t received = us->received;
 
 	them->len_exact = 10 * us->s->payload - 100;
 	cr_assert_eq(pair_send(them, 0), 0);
@@ -139,14 +139,94 @@ Test(erpc_req, parts_are_acknowledged_each_and_delivered_as_one, .fini = forged_
 	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + forged_pair.net.latency_ns);
 	forged_record();
 	erpc_ep_progress(us->ep, forged_pair.net.now_ns);
-	cr_expect_eq(us->received, received + 1);
+	cr_expect_eq(us->received, received + 1, "they are delivered as one");
+}
+
+Test(erpc_req, the_response_acknowledges_parts_that_arrived_with_the_last, .fini = forged_teardown)
+{
+	receive_ten_parts();
+	cr_assert_eq(forged_sent.cnt, 1);
+	cr_expect_eq(forged_sent.h[0].kind, WIRE_ERPC_RESP);
+	cr_expect_eq(forged_sent.h[0].pkt_num, 9);
+	forged_check_traffic();
+}
+
+/** Paced sessions measure round trips by each packet. */
+Test(erpc_req, parts_of_a_paced_endpoint_are_acknowledged_each, .fini = forged_teardown)
+{
+	uint32_t i;
+
+	forged_pair.end[0].ep->paces = true;
+	receive_ten_parts();
 	cr_assert_eq(forged_sent.cnt, 10);
 	for (i = 0; i < 10; i++) {
 		cr_expect_eq(forged_sent.h[i].pkt_num, i);
 		cr_expect_eq(forged_sent.h[i].kind, i < 9 ? WIRE_ERPC_CR : WIRE_ERPC_RESP);
 		cr_expect_lt(forged_sent.h[i].req_type, WIRE_ERPC_GAP);
 	}
+	forged_pair.end[0].ep->paces = false;
 	forged_check_traffic();
+}
+
+/** Returns a request of 6 packets, of which none is delivered. */
+static struct packet six_parts(void)
+{
+	struct packet pkt = forged_request(0);
+
+	pkt.len = forged_pair.end[0].s->payload;
+	pkt.h.msg_size = 6 * pkt.len;
+	return pkt;
+}
+
+Test(erpc_req, parts_of_one_progress_call_are_acknowledged_by_one_packet)
+{
+	struct packet pkt = six_parts();
+	uint32_t i;
+
+	forged_record();
+	for (i = 0; i < 3; i++) {
+		pkt.h.pkt_num = (uint16_t)i;
+		forged_send(&pkt);
+	}
+	forged_progress();
+	cr_assert_eq(forged_sent.cnt, 1);
+	cr_expect_eq(forged_sent.h[0].kind, WIRE_ERPC_CR);
+	cr_expect_lt(forged_sent.h[0].req_type, WIRE_ERPC_GAP);
+	cr_expect_eq(forged_sent.h[0].pkt_num, 2);
+	pkt.h.pkt_num = 3;
+	forged_deliver(&pkt);
+	cr_assert_eq(forged_sent.cnt, 2);
+	cr_expect_eq(forged_sent.h[1].pkt_num, 3);
+	forged_pair.net.hook = NULL;
+	erpc_pair_fini(&forged_pair);
+}
+
+/** A batch that waits for an earlier one has no response, and its parts hold no credits. */
+Test(erpc_req, parts_of_a_batch_without_a_response_are_acknowledged)
+{
+	struct packet pkt = six_parts();
+	struct wire_erpc_batch head = { .seq = forged_pair.end[1].s->send.seq + 1 };
+	bool acked = false;
+	uint32_t i;
+
+	memcpy(pkt.data, &head, sizeof(head));
+	forged_record();
+	for (i = 0; i < 6; i++) {
+		pkt.h.pkt_num = (uint16_t)i;
+		forged_send(&pkt);
+	}
+	forged_progress();
+	for (i = 0; i < forged_sent.cnt; i++) {
+		cr_expect_eq(forged_sent.h[i].kind, WIRE_ERPC_CR);
+		if (forged_sent.h[i].req_type != WIRE_ERPC_KEPT) {
+			cr_expect_eq(forged_sent.h[i].pkt_num, 4);
+			acked = true;
+		}
+	}
+	cr_expect(acked);
+	cr_expect_eq(forged_sent.cnt, 2, "and KEPT");
+	forged_pair.net.hook = NULL;
+	erpc_pair_fini(&forged_pair);
 }
 
 /** A missing part is reported when the third one behind it arrives, not earlier, and once. */

@@ -95,6 +95,17 @@ Test(erpc_rfr, parts_are_sent_in_any_order_and_repeatedly)
 		cr_expect_eq(forged_sent.first[0], 100 + order[i]);
 		cr_expect_eq(forged_sent.len[0], order[i] == PARTS - 1 ? 7 : payload);
 	}
+	pkt = part_of_it(1);
+	pkt.h.msg_size = PARTS - 2;
+	forged_record();
+	forged_deliver(&pkt);
+	cr_assert_eq(forged_sent.cnt, PARTS - 1, "all of them at once");
+	for (i = 0; i < PARTS - 1; i++) {
+		cr_expect_eq(forged_sent.h[i].pkt_num, i + 1);
+		cr_expect_eq(forged_sent.first[i], 101 + i);
+	}
+	pkt.h.msg_size++;
+	forged_refused(&pkt, BAD, "and one more");
 	pkt = part_of_it(PARTS);
 	forged_refused(&pkt, BAD, "there is no further part");
 	chan->ops->unexpose(chan, &exposure);

@@ -158,7 +158,7 @@ Test(erpc_server, invalid_packets_change_nothing, .init = setup)
 	cr_expect_eq(rfr(5, 2, 0, 0), ERPC_BAD, "the first part is not requested by RFR");
 	cr_expect_eq(rfr(5, 4, 0, 0), ERPC_BAD, "behind the end");
 	cr_expect_eq(rfr(5, 3, 0, 1), ERPC_BAD, "with bytes");
-	cr_expect_eq(rfr(5, 3, 1, 0), ERPC_BAD, "with a size");
+	cr_expect_eq(rfr(5, 3, 1, 0), ERPC_BAD, "and the one behind the end");
 	cr_expect_eq(rfr(5 + ERPC_SLOTS, 3, 0, 0), ERPC_EARLY, "of a request that has not begun");
 	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_TAKE);
 }
@@ -174,6 +174,19 @@ Test(erpc_server, a_request_keeps_its_type, .init = setup)
 	h.req_type = 2;
 	cr_expect_eq(erpc_server_take_req(&s, &h, PAYLOAD), ERPC_BAD);
 	cr_expect(!memcmp(&before, &s, sizeof(s)));
+}
+
+Test(erpc_server, several_parts_are_requested_at_once, .init = setup)
+{
+	uint32_t parts = 2 * WIRE_ERPC_RUN_MAX;
+
+	cr_assert_eq(req(5, 0, 4, 4), ERPC_LAST);
+	cr_assert(erpc_server_respond(&s, parts * PAYLOAD));
+	cr_expect_eq(rfr(5, 1, WIRE_ERPC_RUN_MAX - 1, 0), ERPC_TAKE);
+	cr_expect_eq(rfr(5, 1, WIRE_ERPC_RUN_MAX, 0), ERPC_BAD, "more than a packet may request");
+	cr_expect_eq(rfr(5, 1, WIRE_ERPC_MSG_MAX, 0), ERPC_BAD);
+	cr_expect_eq(rfr(5, (uint16_t)(parts - 10), 9, 0), ERPC_TAKE);
+	cr_expect_eq(rfr(5, (uint16_t)(parts - 10), 10, 0), ERPC_BAD, "one behind the end");
 }
 
 /** A long response is completed, and its memory may be gone. */

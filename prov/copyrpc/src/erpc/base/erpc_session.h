@@ -174,6 +174,7 @@ struct erpc_resp_state {
 	uint8_t due_mask;     /* batches to respond to now */
 	uint8_t wait_mask;    /* batches with a response that waits for replies */
 	uint8_t release_mask; /* batches with a response that waits for a release */
+	uint8_t cr_mask;      /* slots with request packets since the last CR */
 };
 
 /** Acknowledgement of the peer's batches (erpc_piggyback.h). */
@@ -297,6 +298,25 @@ static inline void erpc_gets_set_pkt(struct erpc_gets *gets, uint32_t i, uint32_
 	uint64_t *word = &gets->pkts[i / 64 % (ERPC_GET_PKTS_MAX / 64)];
 
 	*word = (*word & ~(1ull << i % 64)) | (uint64_t)(slot - ERPC_GET_SLOT) << i % 64;
+}
+
+/** Returns the number of packets in a row, from the first on, that are of the first one's slot. */
+static inline uint32_t erpc_gets_run(const struct erpc_gets *gets)
+{
+	uint32_t n = 0, at = gets->pkts_at, left;
+	uint64_t first = erpc_gets_pkt(gets, at) == ERPC_GET_SLOT ? 0 : ~0ull, other;
+
+	while (n < gets->pkts_cnt) {
+		other = (gets->pkts[at / 64 % (ERPC_GET_PKTS_MAX / 64)] ^ first) >> at % 64;
+		left = 64 - at % 64; /* bits of this word */
+		if (other)
+			left = (uint32_t)__builtin_ctzll(other);
+		n += left;
+		at += left;
+		if (other)
+			break;
+	}
+	return n < gets->pkts_cnt ? n : gets->pkts_cnt;
 }
 
 static inline struct erpc_session *erpc_session_of(struct core_chan *chan)

@@ -23,7 +23,8 @@
 #include "util/bits.h"
 #include "wire/wire_erpc.h"
 
-#define ERPC_BURST 64u
+/* Over UDP with packets of Ethernet's MTU, GSO makes two messages of these. */
+#define ERPC_BURST 88u
 
 /** Owner of packets: a slot. */
 struct erpc_out_owner {

@@ -41,7 +41,7 @@ void erpc_direct_received(struct erpc_session *s, uint32_t slot)
 
 uint32_t erpc_direct_expected(struct erpc_session *s, uint32_t *slot)
 {
-	uint32_t n = 0, max;
+	uint32_t n, max;
 
 	while (s->gets.pkts_cnt) {
 		*slot = erpc_gets_pkt(&s->gets, s->gets.pkts_at);
@@ -49,11 +49,11 @@ uint32_t erpc_direct_expected(struct erpc_session *s, uint32_t *slot)
 			break;
 		erpc_direct_drop(s);
 	}
-	max = s->gets.pkts_cnt ? erpc_client_in_flight(&s->tx[*slot].c) : 0;
-	max = max < s->gets.pkts_cnt ? max : s->gets.pkts_cnt;
-	while (n < max && erpc_gets_pkt(&s->gets, s->gets.pkts_at + n) == *slot)
-		n++;
-	return n;
+	if (!s->gets.pkts_cnt)
+		return 0;
+	max = erpc_client_in_flight(&s->tx[*slot].c);
+	n = erpc_gets_run(&s->gets);
+	return n < max ? n : max;
 }
 
 bool erpc_direct_target(const struct erpc_session *s, uint32_t slot, uint32_t cnt,

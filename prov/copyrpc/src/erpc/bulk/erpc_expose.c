@@ -142,13 +142,14 @@ void erpc_expose_reply(struct erpc_session *s, uint32_t slot, const uint8_t *dat
 {
 	struct erpc_rx *rx = &s->rx[slot];
 	struct erpc_exposure *l = NULL;
-	struct wire_erpc_get req;
+	struct wire_erpc_get req = { 0 };
+	uint32_t parts;
 
 	if (len == sizeof(req)) {
 		memcpy(&req, data, sizeof(req));
 		l = erpc_expose_find(s, &req);
 	}
-	if (l && erpc_server_respond(&rx->s, req.len)) {
+	if (l && req.more < WIRE_ERPC_RUN_MAX && erpc_server_respond(&rx->s, req.len)) {
 		rx->exposure = l;
 		rx->get_src = l->addr + (req.addr - (uintptr_t)l->addr);
 		rx->exposure_mem = l->mem;
@@ -157,5 +158,6 @@ void erpc_expose_reply(struct erpc_session *s, uint32_t slot, const uint8_t *dat
 		rx->resp_type = WIRE_ERPC_REFUSED;
 		erpc_server_respond(&rx->s, 0);
 	}
-	erpc_respond_packet(s, slot, (uint16_t)(rx->s.req_pkts - 1), WIRE_ERPC_RESP);
+	parts = wire_erpc_pkts(rx->s.resp_size, s->payload);
+	erpc_respond_run(s, slot, rx->s.req_pkts - 1u, req.more < parts ? req.more + 1 : parts);
 }

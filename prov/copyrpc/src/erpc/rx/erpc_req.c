@@ -195,7 +195,7 @@ static __attribute__((noinline)) bool erpc_req_part(struct erpc_session *s,
 	if (verdict == ERPC_LAST)
 		erpc_req_whole(s, slot);
 	else
-		erpc_respond_packet(s, slot, (uint16_t)(rx->s.rx - 1), WIRE_ERPC_CR);
+		erpc_respond_part(s, slot);
 	return false;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Handler of RFR (request for response): sends a further part of a response, which is exposed
+ * Handler of RFR (request for response): sends further parts of a response, which is exposed
  * memory. An RFR may arrive while its request is lost; then the gap is reported.
  */
 #include "erpc/rx/erpc_pkt.h"
@@ -14,7 +14,7 @@ bool erpc_rfr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 	enum erpc_verdict verdict = erpc_server_take_rfr(&rx->s, h, in->len - WIRE_ERPC_HDR_LEN);
 
 	if (verdict == ERPC_TAKE) {
-		erpc_respond_packet(s, slot, h->pkt_num, WIRE_ERPC_RESP);
+		erpc_respond_run(s, slot, h->pkt_num, h->msg_size + 1);
 		return false;
 	}
 	/* A client with several requests in flight may not have received the refusal yet. */

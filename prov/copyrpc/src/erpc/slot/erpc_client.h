@@ -13,8 +13,9 @@
  * Two counters are the state: `tx` packets sent, `rx` packets acknowledged, in order. tx - rx
  * packets are in flight, each on one credit of the session. A loss rewinds tx to rx. The server
  * accepts packets in order, so a later acknowledgement covers earlier ones without bytes. m is
- * unknown before the first RESP, unless the request implies it; then RFR follow at once. Pure: no
- * clock, no bytes, no credits of its own.
+ * unknown before the first RESP, unless the request implies it; then RFR follow at once. An RFR,
+ * and a request that implies m, may stand for several packets in a row. Pure: no clock, no bytes,
+ * no credits of its own.
  *
  * Tested in test/unit/erpc/slot/test_erpc_client.c, and with the server side in test_erpc_wire.c.
  */
@@ -156,6 +157,14 @@ static inline void erpc_client_begin_single(struct erpc_client *c, uint32_t resp
 
 /** Returns kind and number of the next packet, which takes a credit. Requires sendable > 0. */
 enum wire_erpc_kind erpc_client_next(struct erpc_client *c, uint16_t *pkt_num);
+
+/** Counts `n` more packets as sent: parts that the last packet requests behind its own. */
+static inline void erpc_client_next_run(struct erpc_client *c, uint32_t n)
+{
+	c->tx += n;
+	if (c->tx > c->tx_max)
+		c->tx_max = c->tx;
+}
 
 /** Marks the only packet of a request as sent for the first time. */
 static inline void erpc_client_first(struct erpc_client *c)

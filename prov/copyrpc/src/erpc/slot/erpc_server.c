@@ -76,8 +76,9 @@ enum erpc_verdict erpc_server_take_rfr(const struct erpc_server *s, const struct
 {
 	if (h->req_num != s->req_num || !s->req_pkts)
 		return erpc_server_is_next(s, h->req_num) ? ERPC_EARLY : ERPC_STALE;
-	if (!s->responded || len || h->msg_size || h->pkt_num < s->req_pkts ||
-	    erpc_server_part(s, h->pkt_num) >= wire_erpc_pkts(s->resp_size, s->payload))
+	if (!s->responded || len || h->msg_size >= WIRE_ERPC_RUN_MAX || h->pkt_num < s->req_pkts ||
+	    erpc_server_part(s, h->pkt_num) + h->msg_size >=
+		    wire_erpc_pkts(s->resp_size, s->payload))
 		return ERPC_BAD;
 	return ERPC_TAKE;
 }

@@ -65,8 +65,8 @@ static inline bool erpc_server_take_single(struct erpc_server *s, const struct w
 }
 
 /**
- * Checks an RFR of `len` payload bytes. TAKE: send that part of the response. EARLY: the request is
- * missing.
+ * Checks an RFR of `len` payload bytes. TAKE: send those parts of the response. EARLY: the request
+ * is missing.
  */
 enum erpc_verdict erpc_server_take_rfr(const struct erpc_server *s, const struct wire_erpc_hdr *h,
 				       uint32_t len);

@@ -2,6 +2,9 @@
 /* Implements erpc_kick.h. */
 #include "erpc/tx/erpc_kick.h"
 
+#include <stddef.h>
+#include <string.h>
+
 #include "erpc/tx/erpc_loss.h"
 #include "util/bits.h"
 #include "util/probe.h"
@@ -102,17 +105,52 @@ static void erpc_kick_pay(struct erpc_session *s, const struct erpc_tx *tx, uint
 					    erpc_kick_load(s, tx, len, pkt_num));
 }
 
-/** Notes that a packet of the get in `slot` is requested, for direct placement. */
-static inline void erpc_kick_note_get(struct erpc_session *s, uint32_t slot)
+/** Notes that `n` packets of the get in `slot` are requested, for direct placement. */
+static inline void erpc_kick_note_get(struct erpc_session *s, uint32_t slot, uint32_t n)
 {
-	erpc_gets_set_pkt(&s->gets, s->gets.pkts_at + s->gets.pkts_cnt, slot);
-	if (s->gets.pkts_cnt < ERPC_GET_PKTS_MAX)
-		s->gets.pkts_cnt++;
-	else
-		s->gets.pkts_at++;
+	while (n--) {
+		erpc_gets_set_pkt(&s->gets, s->gets.pkts_at + s->gets.pkts_cnt, slot);
+		if (s->gets.pkts_cnt < ERPC_GET_PKTS_MAX)
+			s->gets.pkts_cnt++;
+		else
+			s->gets.pkts_at++;
+	}
 }
 
-static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
+/** Returns true if the next packet of a slot may request several parts of the response. */
+static inline bool erpc_kick_requests(const struct erpc_session *s, const struct erpc_tx *tx)
+{
+	if (s->paced)
+		return false;
+	return tx->c.tx ? tx->c.tx >= tx->c.req_pkts : tx->get_op && !tx->c.tx_max;
+}
+
+/**
+ * Returns the number of credits that the next packet of a slot takes: a new GET and an RFR request
+ * as many parts as credits and window permit.
+ */
+static inline uint32_t erpc_kick_run(const struct erpc_session *s, const struct erpc_tx *tx)
+{
+	const struct erpc_client *c = &tx->c;
+	uint32_t n, window;
+
+	if (UTIL_LIKELY(!erpc_kick_requests(s, tx)))
+		return 1;
+	n = erpc_client_sendable(c);
+	window = tx->window - erpc_client_in_flight(c);
+	n = n < window ? n : window;
+	n = n < s->credit.avail ? n : s->credit.avail;
+	return n < WIRE_ERPC_RUN_MAX ? n : WIRE_ERPC_RUN_MAX;
+}
+
+/** Makes a GET request `more` parts behind the first. */
+static inline void erpc_kick_more(struct erpc_buf *buf, uint32_t more)
+{
+	memcpy(buf->data + offsetof(struct wire_erpc_get, more), &more, sizeof(more));
+}
+
+/** Sends the next packet of a slot, which takes `run` credits. */
+static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx, uint32_t run)
 {
 	struct erpc_out *out = &s->ep->out;
 	struct erpc_client *c = &tx->c;
@@ -126,7 +164,8 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 	bool again = c->tx < c->tx_max;
 	uint32_t len = 0;
 
-	tx->pkt_seq = ++s->send.pkts_sent;
+	s->send.pkts_sent += run;
+	tx->pkt_seq = s->send.pkts_sent;
 	util_stats_add(&s->ep->stats->tx_pkts, 1);
 	util_stats_add(&s->conn.chan.stats->resent, again);
 	if (!erpc_client_in_flight(c)) {
@@ -137,9 +176,15 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 	if (h.kind == WIRE_ERPC_REQ) {
 		h.msg_size = buf->len;
 		len = wire_erpc_pkt_len(buf->len, s->payload, h.pkt_num);
+	} else {
+		h.msg_size = run - 1;
 	}
-	if (UTIL_UNLIKELY(tx->get_op))
-		erpc_kick_note_get(s, (uint32_t)(tx - s->tx));
+	if (UTIL_UNLIKELY(tx->get_op)) {
+		erpc_client_next_run(c, run - 1);
+		erpc_kick_note_get(s, (uint32_t)(tx - s->tx), run);
+		if (h.kind == WIRE_ERPC_REQ && !again)
+			erpc_kick_more(buf, run - 1);
+	}
 	if (!h.pkt_num)
 		erpc_out_put_first(out, s->ah, buf, len, &h, &tx->out);
 	else
@@ -164,6 +209,7 @@ static void erpc_kick_first(struct erpc_session *s, struct erpc_tx *tx)
 static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
+	uint32_t run;
 
 	while (erpc_client_sendable(&tx->c)) {
 		if (erpc_client_in_flight(&tx->c) >= tx->window)
@@ -179,11 +225,12 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 			erpc_session_mark(s);
 			return false;
 		}
-		s->credit.avail--;
+		run = erpc_kick_run(s, tx);
+		s->credit.avail -= run;
 		if (UTIL_LIKELY(!tx->c.tx_max && tx->c.req_pkts == 1 && !tx->get_op))
 			erpc_kick_first(s, tx);
 		else
-			erpc_kick_packet(s, tx);
+			erpc_kick_packet(s, tx, run);
 	}
 	s->send.pending_mask &= ~(1u << slot);
 	return true;
@@ -270,7 +317,7 @@ void erpc_kick_acked(struct erpc_session *s, struct erpc_tx *tx, const struct wi
 	if (!tx->rtt_pending || h->pkt_num < tx->rtt_pkt)
 		return;
 	tx->rtt_pending = false;
-	if (h->pkt_num > tx->rtt_pkt || now_ns <= tx->rtt_start_ns ||
+	if ((h->pkt_num > tx->rtt_pkt && s->ep->paces) || now_ns <= tx->rtt_start_ns ||
 	    (h->req_type > WIRE_ERPC_LATE && h->req_type != WIRE_ERPC_AWAY))
 		return;
 	if (tx->rtt_start_ns > s->time.acked_tx_ns)

@@ -55,6 +55,41 @@ bool erpc_respond_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num
 	return true;
 }
 
+void erpc_respond_run(struct erpc_session *s, uint32_t slot, uint32_t first, uint32_t cnt)
+{
+	while (cnt-- && erpc_respond_packet(s, slot, (uint16_t)first, WIRE_ERPC_RESP))
+		first++;
+}
+
+void erpc_respond_part(struct erpc_session *s, uint32_t slot)
+{
+	if (s->ep->paces) {
+		erpc_respond_packet(s, slot, (uint16_t)(s->rx[slot].s.rx - 1), WIRE_ERPC_CR);
+		return;
+	}
+	s->resp.cr_mask |= (uint8_t)(1u << slot);
+	erpc_session_mark(s);
+}
+
+/** Sends the CRs of this progress call. Returns false without room in the burst. */
+static bool erpc_respond_parts(struct erpc_session *s)
+{
+	for (; s->resp.cr_mask; s->resp.cr_mask &= s->resp.cr_mask - 1) {
+		uint32_t slot = (uint32_t)__builtin_ctz(s->resp.cr_mask);
+		const struct erpc_server *server = &s->rx[slot].s;
+		uint32_t cnt = server->rx - (server->rx == server->req_pkts);
+
+		/* The last packet is acknowledged by the response alone. */
+		if (server->responded || !cnt)
+			continue;
+		if (erpc_respond_packet(s, slot, (uint16_t)(cnt - 1), WIRE_ERPC_CR))
+			continue;
+		erpc_session_mark(s);
+		return false;
+	}
+	return true;
+}
+
 /** Sends a CR with a report: a gap, or a batch that waits for an earlier one. */
 static void erpc_respond_cr(struct erpc_session *s, enum wire_erpc_sent said, uint64_t req_num,
 			    uint32_t pkt_num, uint32_t what)
@@ -239,6 +274,8 @@ void erpc_respond_flush(struct erpc_session *s)
 			return;
 		s->resp.due_mask &= s->resp.due_mask - 1;
 	}
+	if (!erpc_respond_parts(s))
+		return;
 	if (!util_list_is_empty(&s->resp.replies) && !(s->resp.wait_mask && erpc_respond_fits(s)))
 		erpc_respond_by_request(s);
 	if (util_list_is_empty(&s->resp.replies))

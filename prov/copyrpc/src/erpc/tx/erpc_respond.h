@@ -9,6 +9,9 @@
  * not beyond a progress call that ends with a reply ready. Later or longer replies are a request of
  * their own (REPLIES), which nothing delays. So a call may be replied to at any time.
  *
+ * A CR acknowledges all request packets of a progress call together, unless the response does.
+ * Paced sessions measure round trips by each packet and get a CR for each.
+ *
  * While core retains more than ERPC_RETAINED_MAX bytes of a session, responses wait for a release:
  * the peer runs out of slots and waits.
  *
@@ -41,6 +44,15 @@ bool erpc_respond_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num
 			 enum wire_erpc_kind kind);
 
 /**
+ * Sends `cnt` packets of a slot's response from `first` on. Those without room in the burst are
+ * lost: the client requests them again.
+ */
+void erpc_respond_run(struct erpc_session *s, uint32_t slot, uint32_t first, uint32_t cnt);
+
+/** Acknowledges a packet of a request before its last. */
+void erpc_respond_part(struct erpc_session *s, uint32_t slot);
+
+/**
  * Reports to the client that packet `pkt_num` of a request is missing. Without room the client
  * times out.
  */
@@ -52,7 +64,7 @@ void erpc_respond_kept(struct erpc_session *s, uint32_t slot);
 /** Returns true if there is a response or a reply to send. */
 static inline bool erpc_respond_has_some(const struct erpc_session *s)
 {
-	return s->ack.empty_mask | s->resp.wait_mask | s->resp.due_mask |
+	return s->ack.empty_mask | s->resp.wait_mask | s->resp.due_mask | s->resp.cr_mask |
 	       (s->send.waits & ERPC_WAITS_REPLIES);
 }
 
