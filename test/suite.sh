@@ -72,6 +72,12 @@ make_in_build()
 	locked "${BUILD##*/}" make_once "$@"
 }
 
+# The check is made with the lock: configure exists before all of its files do.
+make_configure()
+{
+	[ -x "$TOP/configure" ] || "$TOP/autogen.sh"
+}
+
 configure_build()
 {
 	[ ! -e "$BUILD/config.status" ] || return 0
@@ -85,7 +91,7 @@ configured()
 {
 	export BUILD=$WORK/$1
 	shift
-	[ -x "$TOP/configure" ] || locked autogen "$TOP/autogen.sh"
+	locked autogen make_configure
 	locked "${BUILD##*/}" configure_build "$@"
 }
 
