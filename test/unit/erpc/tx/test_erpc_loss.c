@@ -172,10 +172,11 @@ Test(erpc_loss, three_early_batches_show_the_missing_one)
 	unsigned i;
 
 	begin();
-	p.end[0].len_exact = 5 * MTU; /* no batch takes two of them */
+	/* No batch takes two of them. */
+	p.end[0].len_exact = ERPC_BATCH_PKTS / 2 * p.end[0].s->payload + 1;
 	lose.kind = WIRE_ERPC_REQ;
 	lose.last = UINT32_MAX;
-	lose.times = 4;
+	lose.times = ERPC_BATCH_PKTS / 2;
 	began_ns = p.net.now_ns;
 	for (i = 0; i < 5; i++)
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);

@@ -60,15 +60,16 @@ struct erpc_get_op;
 #define ERPC_REPLY_SLOT  7u
 
 /* packets received behind a missing one after which it counts as lost */
-#define ERPC_EARLY_MAX  3u
-#define ERPC_POS_STEP   32u            /* core uses the five low bits of a position */
-#define ERPC_BATCH_MAX  ERPC_BUF_SMALL /* bytes of a batch that several messages share */
-#define ERPC_BATCH_LONG ERPC_BUF_LONG  /* limit instead while the batch finds no slot, */
-#define ERPC_BATCH_PKTS 8u             /* and this number of packets */
-#define ERPC_GRANT      (512u << 10)   /* bytes of replies that may be outstanding */
-#define ERPC_GRANT_CALL 64u            /* cost of a call besides its maximum response size */
+#define ERPC_EARLY_MAX 3u
+#define ERPC_POS_STEP  32u            /* core uses the five low bits of a position */
+#define ERPC_BATCH_MAX ERPC_BUF_SMALL /* bytes of a batch that several messages share */
+/* Limit instead while the batch finds no slot: two messages of 16 KiB fit, */
+#define ERPC_BATCH_LONG (34u << 10)
+#define ERPC_BATCH_PKTS 24u /* and this number of packets; five such batches find credits */
+#define ERPC_GRANT      (512u << 10) /* bytes of replies that may be outstanding */
+#define ERPC_GRANT_CALL 64u          /* cost of a call besides its maximum response size */
 /* retained bytes beyond which responses wait */
-#define ERPC_RETAINED_MAX (256u << 10)
+#define ERPC_RETAINED_MAX (768u << 10)
 #define ERPC_GET_PKTS_MAX 128u /* equals ERPC_CREDITS_MAX */
 
 /** Client side of a slot: two cache lines. */
