@@ -39,8 +39,18 @@
 #define PML_WAIT_SHARE 1500
 #define PML_WAIT_SLICE 1000000
 
+/* Without threads: polls before Open MPI waits, at most and at least, and nanoseconds of them. */
+#define PML_WAIT_FIRST       64u
+#define PML_WAIT_FIRST_LEAST 4u
+#define PML_WAIT_FIRST_NS    3000
+/* Waits of which one measures what a poll takes. */
+#define PML_WAIT_SAMPLE 64u
+
 /* Empty polls between yields, of all threads. */
 static unsigned yield_polls = PML_WAIT_POLLS;
+
+/* Without threads: polls before Open MPI waits. */
+static unsigned first_polls = PML_WAIT_FIRST;
 
 static ompi_request_fns_t own; /* Open MPI's functions; valid while replaced */
 static bool replaced;
@@ -161,14 +171,39 @@ static int wait_all_threads(size_t cnt, ompi_request_t **requests, ompi_status_p
 	return own_ended(own.req_wait_all(cnt, requests, statuses));
 }
 
+/* Chooses the number of first polls after `polls` that took `ns`. */
+static void wait_learn_first(unsigned polls, int64_t ns)
+{
+	int64_t cnt = ns > 0 ? PML_WAIT_FIRST_NS * (int64_t)polls / ns : PML_WAIT_FIRST;
+
+	if (cnt > (int64_t)PML_WAIT_FIRST)
+		cnt = PML_WAIT_FIRST;
+	first_polls = cnt < (int64_t)PML_WAIT_FIRST_LEAST ? PML_WAIT_FIRST_LEAST : (unsigned)cnt;
+}
+
+/*
+ * Polls for 3 us at most. Over sockets a poll is a system call, and 64 of them would be 30 us, for
+ * which a peer on the same processor waits.
+ */
+static void wait_poll_first(ompi_request_t *r)
+{
+	static unsigned waits;
+	int64_t begin = ++waits % PML_WAIT_SAMPLE ? 0 : wait_now();
+	unsigned i;
+
+	for (i = 0; i < first_polls && !REQUEST_COMPLETE(r); i++)
+		pml_progress();
+	if (OPAL_UNLIKELY(begin != 0) && i == first_polls)
+		wait_learn_first(i, wait_now() - begin);
+}
+
 /** Waits for a request of this component, by polling at first. */
 void pml_wait_for(ompi_request_t *r)
 {
 	if (OPAL_UNLIKELY(pml.threads))
 		(void)wait_poll_one(r);
 	else
-		for (int i = 0; i < 64 && !REQUEST_COMPLETE(r); i++)
-			pml_progress();
+		wait_poll_first(r);
 	ompi_request_wait_completion(r);
 }
 
