@@ -16,6 +16,7 @@
 enum { TAG_DATA = 1 };
 
 #define HELD     16
+#define BLOCKING 3
 #define EMPTY    20000
 #define LONG_LEN 8000
 
@@ -214,6 +215,48 @@ static void many(int rank, int rounds, int cnt, int len)
 	near_close(&near);
 }
 
+/* Exchanges a message with the peer, so that it has acknowledged those before. */
+static void turn(const struct near *near)
+{
+	int value = 0;
+
+	MPI_Sendrecv_replace(&value, 1, MPI_INT, !near->rank, TAG_DATA, !near->rank, TAG_DATA,
+			     near->pair, MPI_STATUS_IGNORE);
+}
+
+static void blocking_round(const struct near *near, int round)
+{
+	int value;
+
+	turn(near);
+	turn(near);
+	for (int i = 0; i < BLOCKING; i++) {
+		value = 100 * round + i;
+		if (near->rank == 0) {
+			MPI_Send(&value, 1, MPI_INT, 1, TAG_DATA, near->pair);
+			continue;
+		}
+		MPI_Recv(&value, 1, MPI_INT, 0, TAG_DATA, near->pair, MPI_STATUS_IGNORE);
+		INTEG_CHECK(value == 100 * round + i, "message %d: %d", i, value);
+	}
+	if (near->rank == 0)
+		await_word(&near->words[1], round);
+	else
+		__atomic_store_n(&near->words[1], round, __ATOMIC_RELEASE);
+}
+
+/* A few messages in a row by MPI_Send, whose receiver has them while their sender computes. */
+static void blocking(int rank, int size)
+{
+	struct near near;
+
+	near_open(&near, rank);
+	for (int round = 1; near.size == 2 && round <= HELD; round++)
+		blocking_round(&near, round);
+	near_close(&near);
+	(void)size;
+}
+
 /* More messages than the provider has room for. */
 static void empty(int rank, int size)
 {
@@ -283,9 +326,8 @@ static void collective(int rank, int size)
 }
 
 static const struct integ_feature features[] = {
-	{ "each_call", NULL, NULL, each_call },
-	{ "empty", NULL, NULL, empty },
-	{ "in_pieces", NULL, NULL, in_pieces },
+	{ "each_call", NULL, NULL, each_call },   { "blocking", NULL, NULL, blocking },
+	{ "empty", NULL, NULL, empty },           { "in_pieces", NULL, NULL, in_pieces },
 	{ "collective", NULL, NULL, collective },
 };
 

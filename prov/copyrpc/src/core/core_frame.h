@@ -30,11 +30,17 @@ enum core_send_flag {
 	CORE_SEND_MORE = 1 << 0, /* FI_MORE: may wait for the next message or a flush */
 	/*
 	 * Leaves before the return: the sender may never call progress. Where the engine must wait
-	 * for responses of the peer and several are outstanding, the message may leave with the
-	 * next progress.
+	 * for responses of the peer, the message may leave with the next progress; see
+	 * CORE_SEND_STAYS.
 	 */
 	CORE_SEND_NOW = 1 << 1,
 };
+
+/*
+ * Returned by send_buf instead of 1: the message had CORE_SEND_NOW and has not left. The caller
+ * makes progress, as there are responses soon that let it leave, or the peer is away.
+ */
+#define CORE_SEND_STAYS 2
 
 /*
  * Packed header, an argument of send_buf: the operation word, the bytes of its extension, and enum

@@ -57,6 +57,7 @@ int erpc_ep_open(const struct erpc_ep_attr *attr, struct erpc_ep **out)
 	ep->dev_ops = attr->dev_ops;
 	ep->up = attr->up;
 	ep->failed = attr->failed;
+	ep->now.trust = ERPC_NOW_TRUST;
 	ep->paces = attr->link_rate > 0;
 	ep->eager_min = attr->eager_min;
 	ep->mark = attr->mark;

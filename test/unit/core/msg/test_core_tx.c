@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/msg/core_post.h"
 #include "support/core_pair.h"
 
 #define NODES    3
@@ -244,6 +245,62 @@ Test(core_tx, queued_sends_leave_before_the_engines_progress)
 	core_dom_progress(&nodes[1].dom);
 	core_dom_progress(&nodes[0].dom);
 	cr_expect_eq(queued_then, 0, "the engine went first");
+	nodes[0].dom.progress_ops = &fake_progress_ops;
+	nodes_close(nodes, 2);
+}
+
+static unsigned progress_calls, stays_for;
+
+/* A message leaves with the progress call `stays_for`. */
+static void count_progress(struct core_progress *progress)
+{
+	if (++progress_calls == stays_for)
+		core_peer_lookup(&nodes[0].ep, 1)->chan->stays = false;
+	fake_progress_ops.progress(progress);
+}
+
+static int stay(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
+		const void *buf, size_t len)
+{
+	chan->stays = true;
+	return CORE_SEND_STAYS;
+}
+
+static unsigned progress_of(unsigned leaves_with, enum core_post_end end)
+{
+	static uint8_t bytes[8];
+
+	progress_calls = 0;
+	stays_for = leaves_with;
+	cr_assert_eq(core_tx_send_buf(&nodes[0].ep, bytes, 8, 1, 0, 0, NULL, 0, true, end), 0);
+	return progress_calls;
+}
+
+/* The sender may never call progress, and the peer may never respond. */
+Test(core_tx, progress_follows_a_message_that_must_leave_and_stays)
+{
+	static uint8_t bytes[8];
+	const struct core_chan_ops *own;
+	struct core_chan_ops staying;
+	struct core_chan *chan;
+
+	fake_engine_cfg.caps |= CORE_CHAN_ASYNC;
+	nodes_open(nodes, 2);
+	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 0, 0, NULL), 0);
+	nodes_settle(nodes, 2);
+	spy = fake_progress_ops;
+	spy.progress = count_progress;
+	nodes[0].dom.progress_ops = &spy;
+	chan = core_peer_lookup(&nodes[0].ep, 1)->chan;
+	own = chan->ops;
+	staying = *own;
+	staying.send_buf = stay;
+	chan->ops = &staying;
+	cr_expect_eq(progress_of(1, CORE_POST_LEAVES), 1);
+	cr_expect_eq(progress_of(7, CORE_POST_LEAVES), 7);
+	cr_expect_eq(progress_of(0, CORE_POST_LEAVES), CORE_TX_STAYS_POLLS, "not for ever");
+	cr_expect_eq(progress_of(0, CORE_POST_DEFERS), 0, "it may leave later");
+	chan->ops = own;
 	nodes[0].dom.progress_ops = &fake_progress_ops;
 	nodes_close(nodes, 2);
 }

@@ -78,6 +78,8 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 			if (silent || !cq ||
 			    !core_pending_push(&peer->pending, peer->chan, context, tagged))
 				core_pending_add(peer, context, flags, tagged, silent);
+			if (end == CORE_POST_LEAVES && ret == CORE_SEND_STAYS)
+				core_tx_stays_cold(peer);
 			return 0;
 		}
 	}

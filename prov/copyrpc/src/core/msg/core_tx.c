@@ -121,6 +121,15 @@ static void core_tx_accepted(struct core_peer *peer, void *context, uint64_t fla
 		core_tx_complete(peer->ep, context, flags, tagged, silent);
 }
 
+void __attribute__((noinline)) core_tx_stays_cold(struct core_peer *peer)
+{
+	unsigned polls = CORE_TX_STAYS_POLLS;
+
+	do {
+		core_dom_progress(peer->ep->dom);
+	} while (--polls && peer->chan->stays);
+}
+
 void core_tx_complete_cold(struct core_ep *ep, void *context, uint64_t flags, bool tagged,
 			   bool silent)
 {

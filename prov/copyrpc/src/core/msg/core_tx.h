@@ -87,6 +87,12 @@ static inline uint64_t core_tx_comp_flags(bool tagged)
 	return FI_SEND | (tagged ? FI_TAGGED : FI_MSG);
 }
 
+/* Polls for a response that lets a message leave: 50 us where each is a system call. */
+#define CORE_TX_STAYS_POLLS 100u
+
+/** Makes progress until a message with CORE_SEND_STAYS has left, or for long. */
+void core_tx_stays_cold(struct core_peer *peer);
+
 /** Completes a send, out of line. */
 void core_tx_complete_cold(struct core_ep *ep, void *context, uint64_t flags, bool tagged,
 			   bool silent);

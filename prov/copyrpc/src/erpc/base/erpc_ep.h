@@ -52,6 +52,16 @@ struct erpc_session;
 #define ERPC_LINGER_LOSSY  96u /* after a loss: 1 + 2 + ... + 32, spread by half */
 #define ERPC_LINGER_MIN    50000000u /* lower bound after a loss */
 
+#define ERPC_NOW_TRUST 1024u /* erpc_now.h */
+
+/** Whether the process calls progress soon after messages that must leave at once (erpc_now.h). */
+struct erpc_now {
+	bool posted;    /* such a message since the last poll */
+	bool stays;     /* one of them is in an open batch */
+	uint32_t soon;  /* times in a row that a poll followed soon */
+	uint32_t trust; /* of these, so that further ones gather */
+};
+
 struct erpc_ep {
 	struct dev_dgram *dg;
 	struct dev *dev;
@@ -63,7 +73,8 @@ struct erpc_ep {
 	bool away;       /* not polled for ERPC_AWAY_NS: packets may have waited in the device */
 	bool armed;      /* the device was armed for sleep, so the last gap is not `away` */
 	uint32_t reaped; /* dg->tx_done when objects that wait for the device were last checked */
-	unsigned idle;   /* polls skipped since now_ns (erpc_ep_is_idle) */
+	struct erpc_now now;
+	unsigned idle; /* polls skipped since now_ns (erpc_ep_is_idle) */
 	uint64_t now_ns;
 	uint64_t next_ns;               /* no timer expires before; may be too early */
 	struct erpc_session **sessions; /* by number; NULL: not connected. Atomic */

@@ -9,6 +9,7 @@
 #include "erpc/bulk/erpc_direct.h"
 #include "erpc/rx/erpc_pkt.h"
 #include "erpc/tx/erpc_kick.h"
+#include "erpc/tx/erpc_now.h"
 #include "util/bits.h"
 #include "util/stats.h"
 
@@ -188,6 +189,7 @@ bool erpc_rx_poll(struct erpc_ep *ep, uint64_t now_ns)
 	bool more = false, over;
 	int n = 0;
 
+	erpc_now_polled(ep, now_ns);
 	erpc_ep_set_time(ep, now_ns);
 	ep->running = true;
 	if (!util_list_is_empty(&ep->fresh))

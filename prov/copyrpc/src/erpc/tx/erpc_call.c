@@ -8,6 +8,7 @@
 #include "engine/eng_stats.h"
 #include "erpc/base/erpc_ep.h"
 #include "erpc/tx/erpc_batch.h"
+#include "erpc/tx/erpc_now.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
 
@@ -174,7 +175,9 @@ static unsigned erpc_call_flying(const struct erpc_session *s)
  */
 static size_t erpc_call_early(const struct erpc_session *s)
 {
-	return erpc_call_flying(s) < ERPC_NOW_MAX ? ERPC_NOW_MAX - erpc_call_flying(s) : 0;
+	uint32_t max = erpc_now_max(s->ep), flying = erpc_call_flying(s);
+
+	return flying < max ? max - flying : 0;
 }
 
 /** Returns how many batches may still leave. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "erpc/tx/erpc_batch.h"
+#include "erpc/tx/erpc_now.h"
 #include "util/bits.h"
 #include "util/probe.h"
 #include "util/stats.h"
@@ -15,7 +16,6 @@
 /* bytes stored beyond a frame: two words of extension behind its header */
 #define ERPC_SEND_SLOP 24u
 
-static_assert(ERPC_NOW_MAX == 2, "erpc_send_is_now");
 static_assert(ERPC_BUSY_MANY == 3, "erpc_send_is_busy");
 
 bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint32_t cnt)
@@ -47,6 +47,7 @@ bool erpc_send_leave(struct erpc_session *s)
 	erpc_batch_leave(s, s->batch.buf, frames, erpc_kick_may_now(s, s->batch.buf->len));
 	s->batch.buf = NULL;
 	s->send.waits &= ~ERPC_WAITS_BATCH;
+	erpc_now_left(s);
 	return true;
 }
 
@@ -154,10 +155,9 @@ uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
 /** Returns true if the batch leaves at once. */
 static inline bool erpc_send_is_now(const struct erpc_session *s, unsigned flags)
 {
-	uint32_t busy = erpc_batch_busy(s);
-
 	if (flags & CORE_SEND_NOW)
-		return !(busy & (busy - 1)); /* below ERPC_NOW_MAX */
+		return (uint32_t)__builtin_popcount(erpc_batch_busy(s)) < erpc_now_max(s->ep) &&
+		       erpc_batch_has_slot(s);
 	return !erpc_batch_gathers(s) && !(flags & CORE_SEND_MORE) && !s->ep->running;
 }
 
@@ -193,9 +193,13 @@ static void erpc_send_stay(struct erpc_session *s)
 
 void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
 {
+	bool leaves = erpc_send_is_now(s, flags);
+
 	s->batch.fill += span;
 	s->send.posted_pos += ERPC_POS_STEP;
-	if (!erpc_send_is_now(s, flags)) {
+	if (flags & CORE_SEND_NOW)
+		erpc_now_posted(s->ep, !leaves);
+	if (!leaves) {
 		erpc_send_follows(s);
 		erpc_send_stay(s);
 		erpc_session_mark(s);
@@ -206,6 +210,8 @@ void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
 	erpc_send_leave(s);
 	erpc_kick(s);
 	erpc_ep_doorbell(s->ep);
+	if (UTIL_UNLIKELY(s->send.pending_mask | s->ep->out.cnt) && (flags & CORE_SEND_NOW))
+		erpc_now_posted(s->ep, true); /* for want of credits, or of room in the device */
 }
 
 /** Counts a message without a slot or memory. Returns -FI_EAGAIN. */
@@ -259,7 +265,7 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 		erpc_batch_send_single(s, single);
 	else
 		erpc_send_added(s, span, core_packed_flags(packed));
-	return 1; /* CORE_CHAN_ASYNC */
+	return erpc_now_stays(s, core_packed_flags(packed)) ? CORE_SEND_STAYS : 1;
 }
 
 /*

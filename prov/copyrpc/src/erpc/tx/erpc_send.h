@@ -18,9 +18,6 @@
 #include "erpc/base/erpc_session.h"
 #include "util/copy.h"
 
-/* Batches in flight behind which messages with CORE_SEND_NOW gather. */
-#define ERPC_NOW_MAX 2u
-
 /** Implement core_chan_ops.send, send_buf, send_more. */
 int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned flags);
 int erpc_send_buf(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
