@@ -63,9 +63,12 @@ struct erpc_get_op;
 #define ERPC_EARLY_MAX 3u
 #define ERPC_POS_STEP  32u            /* core uses the five low bits of a position */
 #define ERPC_BATCH_MAX ERPC_BUF_SMALL /* bytes of a batch that several messages share */
-/* Limit instead while the batch finds no slot: two messages of 16 KiB fit, */
+/*
+ * Limits while the batch finds no slot, in bytes and packets: two messages of 16 KiB fit, and five
+ * such batches find credits.
+ */
 #define ERPC_BATCH_LONG (34u << 10)
-#define ERPC_BATCH_PKTS 24u /* and this number of packets; five such batches find credits */
+#define ERPC_BATCH_PKTS 24u
 #define ERPC_GRANT      (512u << 10) /* bytes of replies that may be outstanding */
 #define ERPC_GRANT_CALL 64u          /* cost of a call besides its maximum response size */
 /* retained bytes beyond which responses wait */
