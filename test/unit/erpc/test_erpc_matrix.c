@@ -293,7 +293,7 @@ static void run_one(uint32_t inline_max)
 	erpc_pair_init(&p, 7);
 	p.net.mtu = MTU;
 	p.net.inline_max = inline_max;
-	p.pace_rate = PACE_RATE;
+	p.pace_rate = m.kind == CR_BATCH ? PACE_RATE : 0;
 	p.net.hook = look;
 	erpc_pair_open(&p);
 	p.end[0].get_exact = 3 * ERPC_CREDITS_MAX * MTU; /* parts are requested meanwhile */

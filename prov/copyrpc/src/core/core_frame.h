@@ -37,8 +37,9 @@ enum core_send_flag {
 };
 
 /*
- * Returned by send_buf instead of 1: the message had CORE_SEND_NOW and has not left. The caller
- * makes progress, as there are responses soon that let it leave, or the peer is away.
+ * Returned by send_buf instead of 1: the message had CORE_SEND_NOW and waits for responses of the
+ * peer. The caller makes progress until core_chan.stays is false, but not for ever: the peer may
+ * not respond.
  */
 #define CORE_SEND_STAYS 2
 

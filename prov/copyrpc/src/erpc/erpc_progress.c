@@ -7,6 +7,7 @@
 #include "erpc/erpc_setup.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/tx/erpc_loss.h"
+#include "erpc/tx/erpc_now.h"
 #include "erpc/tx/erpc_piggyback.h"
 #include "erpc/tx/erpc_respond.h"
 #include "erpc/tx/erpc_send.h"
@@ -24,6 +25,7 @@ void erpc_session_flush(struct erpc_session *s)
 	if (s->send.waits & ERPC_WAITS_GETS)
 		erpc_get_flush(s);
 	erpc_kick(s);
+	erpc_now_flushed(s);
 }
 
 /** Returns true if packets of a response are still in the burst. */

@@ -225,18 +225,32 @@ static void spy_progress(struct core_progress *base)
 	fake_progress_ops.progress(base);
 }
 
+/** Opens two nodes, connects them, and has `progress` in place of the engine's at node 0. */
+static void open_with_spy(void (*progress)(struct core_progress *base))
+{
+	static uint8_t bytes[8];
+
+	nodes_open(nodes, 2);
+	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 0, 0, NULL), 0);
+	nodes_settle(nodes, 2);
+	spy = fake_progress_ops;
+	spy.progress = progress;
+	nodes[0].dom.progress_ops = &spy;
+}
+
+static void close_with_spy(void)
+{
+	nodes[0].dom.progress_ops = &fake_progress_ops;
+	nodes_close(nodes, 2);
+}
+
 /* Queued frames leave the process in the same call, which may be the application's last one. */
 Test(core_tx, queued_sends_leave_before_the_engines_progress)
 {
 	static uint8_t bytes[8];
 
 	fake_engine_cfg.room = 1;
-	nodes_open(nodes, 2);
-	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 0, 0, NULL), 0);
-	nodes_settle(nodes, 2);
-	spy = fake_progress_ops;
-	spy.progress = spy_progress;
-	nodes[0].dom.progress_ops = &spy;
+	open_with_spy(spy_progress);
 	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 0, 0, NULL), 0);
 	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 0, 0, NULL), 0);
 	cr_assert_eq(nodes[0].ep.tx_queued, 1);
@@ -245,8 +259,7 @@ Test(core_tx, queued_sends_leave_before_the_engines_progress)
 	core_dom_progress(&nodes[1].dom);
 	core_dom_progress(&nodes[0].dom);
 	cr_expect_eq(queued_then, 0, "the engine went first");
-	nodes[0].dom.progress_ops = &fake_progress_ops;
-	nodes_close(nodes, 2);
+	close_with_spy();
 }
 
 static unsigned progress_calls, stays_for;
@@ -279,18 +292,12 @@ static unsigned progress_of(unsigned leaves_with, enum core_post_end end)
 /* The sender may never call progress, and the peer may never respond. */
 Test(core_tx, progress_follows_a_message_that_must_leave_and_stays)
 {
-	static uint8_t bytes[8];
 	const struct core_chan_ops *own;
 	struct core_chan_ops staying;
 	struct core_chan *chan;
 
 	fake_engine_cfg.caps |= CORE_CHAN_ASYNC;
-	nodes_open(nodes, 2);
-	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 0, 0, NULL), 0);
-	nodes_settle(nodes, 2);
-	spy = fake_progress_ops;
-	spy.progress = count_progress;
-	nodes[0].dom.progress_ops = &spy;
+	open_with_spy(count_progress);
 	chan = core_peer_lookup(&nodes[0].ep, 1)->chan;
 	own = chan->ops;
 	staying = *own;
@@ -301,8 +308,7 @@ Test(core_tx, progress_follows_a_message_that_must_leave_and_stays)
 	cr_expect_eq(progress_of(0, CORE_POST_LEAVES), CORE_TX_STAYS_POLLS, "not for ever");
 	cr_expect_eq(progress_of(0, CORE_POST_DEFERS), 0, "it may leave later");
 	chan->ops = own;
-	nodes[0].dom.progress_ops = &fake_progress_ops;
-	nodes_close(nodes, 2);
+	close_with_spy();
 }
 
 /* The frames of a small ring carry less than the inject size. */

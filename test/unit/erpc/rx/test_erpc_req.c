@@ -151,7 +151,7 @@ Test(erpc_req, the_response_acknowledges_parts_that_arrived_with_the_last, .fini
 	forged_check_traffic();
 }
 
-/** Paced sessions measure round trips by each packet. */
+/** Each packet measures a round trip there. */
 Test(erpc_req, parts_of_a_paced_endpoint_are_acknowledged_each, .fini = forged_teardown)
 {
 	uint32_t i;

@@ -115,7 +115,27 @@ Test(erpc_now, one_without_credits_stays)
 	s->credit.avail = 3;
 	cr_expect_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
 	cr_expect(sender()->now.stays);
+	cr_expect(erpc_now_stays(s, CORE_SEND_NOW));
 	s->credit.avail = avail - 3;
+	end();
+}
+
+/* Progress is not made for other packets of the session, nor for messages of other sessions. */
+Test(erpc_now, what_has_left_does_not_stay)
+{
+	struct erpc_session *s;
+
+	begin();
+	s = p.end[0].s;
+	sender()->now.stays = true; /* a message of another session */
+	cr_assert_eq(burst(1), 1);
+	cr_expect_not(erpc_now_stays(s, CORE_SEND_NOW));
+	cr_expect_not(s->conn.chan.stays);
+	sender()->now.stays = false;
+	s->send.pending_mask |= 1u << ERPC_GET_SLOT; /* a GET whose window is full */
+	cr_assert_eq(burst(1), 1);
+	cr_expect_not(sender()->now.stays);
+	cr_expect_not(erpc_now_stays(s, CORE_SEND_NOW));
 	end();
 }
 
@@ -170,13 +190,13 @@ Test(erpc_now, trust_has_a_limit)
 	unsigned i;
 
 	for (i = 0; i < 100; i++) {
-		erpc_now_posted(&ep, true);
+		ep.now.posted = ep.now.stays = true;
 		erpc_now_polled(&ep, ep.now_ns + ERPC_NOW_SOON_NS + 1);
 	}
 	cr_expect_eq(ep.now.trust, ERPC_NOW_MOST);
 	for (i = 0; i < ERPC_NOW_MOST; i++) {
 		cr_assert_not(erpc_now_is_trusted(&ep));
-		erpc_now_posted(&ep, true);
+		ep.now.posted = ep.now.stays = true;
 		erpc_now_polled(&ep, ep.now_ns + ERPC_NOW_SOON_NS);
 	}
 	cr_expect(erpc_now_is_trusted(&ep));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Handler of REQ, a part of a request: assembles it and returns a CR; the last part completes the
- * request.
+ * Handler of REQ, a part of a request: assembles it and has it acknowledged; the last part
+ * completes the request.
  *
  * A request of one packet stays in the device's buffer. The first packet of a request frees the
  * previous response. Parts behind a missing one are kept; after ERPC_EARLY_MAX of them a CR reports

@@ -6,7 +6,7 @@
  * A sender of such messages may never call progress: what stays in the open batch stays there while
  * it computes. Yet a sender of thousands would pay for a packet each. So a message leaves as long
  * as a slot is free. When none is, the caller makes progress, which may free one (CORE_SEND_STAYS;
- * once, until the batch has left). If the process calls progress within ERPC_NOW_SOON_NS of such
+ * once, until it has left). If the process calls progress within ERPC_NOW_SOON_NS of such
  * messages ERPC_NOW_TRUST times in a row, they gather from then on behind ERPC_NOW_FEW batches in
  * flight. A call that comes later ends that; if it let messages wait, four times as many are needed
  * the next time.
@@ -36,26 +36,34 @@ static inline uint32_t erpc_now_max(const struct erpc_ep *ep)
 	return erpc_now_is_trusted(ep) ? ERPC_NOW_FEW : ERPC_BATCH_SLOTS;
 }
 
-/** Notes such a message; `stays`: in the open batch. */
-static inline void erpc_now_posted(struct erpc_ep *ep, bool stays)
+/** Returns true if a message waits in the open batch, for credits, or for room in the device. */
+static inline bool erpc_now_waits(const struct erpc_session *s)
 {
-	ep->now.posted = true;
-	ep->now.stays |= stays;
+	return s->batch.buf || (s->send.pending_mask & ERPC_BATCH_MASK) || s->ep->out.cnt;
 }
 
-/** Handles that such a message stays. Returns true if progress may let it leave. */
+/** Notes such a message of a session. What waits during progress leaves at its end. */
+static inline void erpc_now_posted(struct erpc_session *s)
+{
+	s->ep->now.posted = true;
+	s->ep->now.stays |= !s->ep->running && erpc_now_waits(s);
+}
+
+/** Handles that such a message waits. Returns true if progress may let it leave. */
 bool erpc_now_stays_cold(struct erpc_session *s);
 
-/** Returns true if the last message, with `flags`, stays and progress may let it leave. */
+/** Returns true if the last message, with `flags`, waits and progress may let it leave. */
 static inline bool erpc_now_stays(struct erpc_session *s, unsigned flags)
 {
-	return UTIL_UNLIKELY((flags & CORE_SEND_NOW) && s->ep->now.stays) && erpc_now_stays_cold(s);
+	return UTIL_UNLIKELY((flags & CORE_SEND_NOW) && erpc_now_waits(s)) &&
+	       erpc_now_stays_cold(s);
 }
 
-/** Notes that nothing of a session waits in its open batch. */
-static inline void erpc_now_left(struct erpc_session *s)
+/** Notes the flush of a session. */
+static inline void erpc_now_flushed(struct erpc_session *s)
 {
-	s->conn.chan.stays = false;
+	if (UTIL_UNLIKELY(s->conn.chan.stays))
+		s->conn.chan.stays = s->batch.buf || (s->send.pending_mask & ERPC_BATCH_MASK);
 }
 
 /** Learns from a poll at now_ns that such messages preceded. */

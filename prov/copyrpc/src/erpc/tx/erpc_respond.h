@@ -10,7 +10,7 @@
  * their own (REPLIES), which nothing delays. So a call may be replied to at any time.
  *
  * A CR acknowledges all request packets of a progress call together, unless the response does.
- * Paced sessions measure round trips by each packet and get a CR for each.
+ * An endpoint that paces sends one for each packet, as each measures a round trip.
  *
  * While core retains more than ERPC_RETAINED_MAX bytes of a session, responses wait for a release:
  * the peer runs out of slots and waits.

@@ -47,7 +47,6 @@ bool erpc_send_leave(struct erpc_session *s)
 	erpc_batch_leave(s, s->batch.buf, frames, erpc_kick_may_now(s, s->batch.buf->len));
 	s->batch.buf = NULL;
 	s->send.waits &= ~ERPC_WAITS_BATCH;
-	erpc_now_left(s);
 	return true;
 }
 
@@ -197,21 +196,19 @@ void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
 
 	s->batch.fill += span;
 	s->send.posted_pos += ERPC_POS_STEP;
-	if (flags & CORE_SEND_NOW)
-		erpc_now_posted(s->ep, !leaves);
-	if (!leaves) {
+	if (leaves) {
+		if (!(flags & CORE_SEND_NOW))
+			erpc_batch_is_single(s);
+		erpc_send_leave(s);
+		erpc_kick(s);
+		erpc_ep_doorbell(s->ep);
+	} else {
 		erpc_send_follows(s);
 		erpc_send_stay(s);
 		erpc_session_mark(s);
-		return;
 	}
-	if (!(flags & CORE_SEND_NOW))
-		erpc_batch_is_single(s);
-	erpc_send_leave(s);
-	erpc_kick(s);
-	erpc_ep_doorbell(s->ep);
-	if (UTIL_UNLIKELY(s->send.pending_mask | s->ep->out.cnt) && (flags & CORE_SEND_NOW))
-		erpc_now_posted(s->ep, true); /* for want of credits, or of room in the device */
+	if (flags & CORE_SEND_NOW)
+		erpc_now_posted(s);
 }
 
 /** Counts a message without a slot or memory. Returns -FI_EAGAIN. */
