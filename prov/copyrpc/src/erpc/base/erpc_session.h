@@ -138,6 +138,7 @@ enum erpc_waits {
 	ERPC_WAITS_BATCH = 1 << 0,   /* batch.buf is not NULL */
 	ERPC_WAITS_GETS = 1 << 1,    /* gets.pending may have members */
 	ERPC_WAITS_REPLIES = 1 << 2, /* resp.replies may have members */
+	ERPC_WAITS_NOW = 1 << 3,     /* conn.chan.stays is true */
 };
 
 /** Batches and messages sent. */

@@ -20,8 +20,17 @@ void __attribute__((noinline)) erpc_now_learn_cold(struct erpc_ep *ep, uint64_t 
 bool erpc_now_stays_cold(struct erpc_session *s)
 {
 	/* A peer that does not respond, as it computes, costs one wait. */
-	if (s->ep->running || erpc_now_is_trusted(s->ep) || s->conn.chan.stays)
+	if (s->ep->running || erpc_now_is_trusted(s->ep) || (s->send.waits & ERPC_WAITS_NOW))
 		return false;
+	s->send.waits |= ERPC_WAITS_NOW;
 	s->conn.chan.stays = true;
 	return true;
+}
+
+void erpc_now_flushed_cold(struct erpc_session *s)
+{
+	if (s->batch.buf || (s->send.pending_mask & ERPC_BATCH_MASK))
+		return;
+	s->send.waits &= ~ERPC_WAITS_NOW;
+	s->conn.chan.stays = false;
 }

@@ -59,11 +59,14 @@ static inline bool erpc_now_stays(struct erpc_session *s, unsigned flags)
 	       erpc_now_stays_cold(s);
 }
 
+/** Handles the flush of a session whose message waited. */
+void erpc_now_flushed_cold(struct erpc_session *s);
+
 /** Notes the flush of a session. */
 static inline void erpc_now_flushed(struct erpc_session *s)
 {
-	if (UTIL_UNLIKELY(s->conn.chan.stays))
-		s->conn.chan.stays = s->batch.buf || (s->send.pending_mask & ERPC_BATCH_MASK);
+	if (UTIL_UNLIKELY(s->send.waits & ERPC_WAITS_NOW))
+		erpc_now_flushed_cold(s);
 }
 
 /** Learns from a poll at now_ns that such messages preceded. */
