@@ -27,7 +27,7 @@
 #define WIRE_ERPC_MSG_MAX  ((1u << 24) - 1) /* bytes of a request or a response */
 #define WIRE_ERPC_PKT_MAX  (1u << 14)       /* packets of a request and its response together */
 #define WIRE_ERPC_REQ_MAX  (1ull << 44)
-#define WIRE_ERPC_RUN_MAX  128u /* parts of a response that one packet requests */
+#define WIRE_ERPC_RUN_MAX  256u /* parts of a response that one packet requests */
 
 enum wire_erpc_kind {
 	WIRE_ERPC_REQ = 0,  /* part of a request */

@@ -33,7 +33,8 @@ struct erpc_session;
 
 #define ERPC_SESSIONS_MAX 65536u
 #define ERPC_SESSIONS_FEW 512u /* beyond, sessions are on huge pages */
-#define ERPC_CREDITS_MAX  128u /* packets of a session that may be in flight */
+#define ERPC_CREDITS_MAX  256u /* packets of a session that may be in flight */
+#define ERPC_CREDITS_FEW  128u /* likewise where the device has few receive buffers */
 #define ERPC_CREDITS_MIN  8u   /* however many sessions share the receive buffers */
 #define ERPC_POLL_BURST   32u  /* packets of one poll of the device */
 #define ERPC_POLL_ROUNDS  4u

@@ -17,7 +17,8 @@
 #include "erpc/base/erpc_ep.h"
 #include "util/log.h"
 
-#define ERPC_SHARE 8u /* divisor: a session gets at most 1/8 of the free buffers */
+#define ERPC_SHARE 8u         /* divisor: a session gets at most 1/8 of the free buffers */
+#define ERPC_MANY  (1u << 12) /* fewer receive buffers than that are few */
 
 /**
  * Draws a token from the system, so that a peer cannot guess the next; in tests from a seed. All
@@ -43,11 +44,12 @@ static int erpc_ep_token(struct erpc_ep *ep, uint64_t *token)
 static uint32_t erpc_ep_share(const struct erpc_ep *ep)
 {
 	uint32_t left = ep->dg->rx_cnt > ep->promised ? ep->dg->rx_cnt - ep->promised : 0;
+	uint32_t max = ep->dg->rx_cnt < ERPC_MANY ? ERPC_CREDITS_FEW : ERPC_CREDITS_MAX;
 	uint32_t share = left / ERPC_SHARE;
 
 	if (share < ERPC_CREDITS_MIN)
 		return ERPC_CREDITS_MIN;
-	return share < ERPC_CREDITS_MAX ? share : ERPC_CREDITS_MAX;
+	return share < max ? share : max;
 }
 
 static bool erpc_ep_is_used(const struct erpc_ep *ep, uint32_t num)

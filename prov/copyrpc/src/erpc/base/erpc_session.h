@@ -73,7 +73,7 @@ struct erpc_get_op;
 #define ERPC_GRANT_CALL 64u          /* cost of a call besides its maximum response size */
 /* retained bytes beyond which responses wait */
 #define ERPC_RETAINED_MAX (768u << 10)
-#define ERPC_GET_PKTS_MAX 128u /* equals ERPC_CREDITS_MAX */
+#define ERPC_GET_PKTS_MAX 256u /* equals ERPC_CREDITS_MAX */
 
 /** Client side of a slot: two cache lines. */
 struct erpc_tx {
@@ -138,7 +138,7 @@ enum erpc_waits {
 	ERPC_WAITS_BATCH = 1 << 0,   /* batch.buf is not NULL */
 	ERPC_WAITS_GETS = 1 << 1,    /* gets.pending may have members */
 	ERPC_WAITS_REPLIES = 1 << 2, /* resp.replies may have members */
-	ERPC_WAITS_NOW = 1 << 3,     /* conn.chan.stays is true */
+	ERPC_WAITS_NOW = 1 << 3,     /* conn.chan.stays may be true */
 };
 
 /** Batches and messages sent. */
@@ -165,7 +165,7 @@ struct erpc_calls {
 struct erpc_gets {
 	/* ring of bits: GET packets to come, in order; which of the two slots each is of */
 	uint64_t pkts[ERPC_GET_PKTS_MAX / 64];
-	uint8_t pkts_at, pkts_cnt;
+	uint16_t pkts_at, pkts_cnt;
 	struct util_list pending; /* erpc_get_op.link: gets not requested in full */
 	struct util_list open;    /* erpc_get_op.open_link: gets in progress */
 };

@@ -12,7 +12,7 @@
 
 static const struct erpc_transport_dev erpc_udp_dev = {
 	.dgram = &udp_dgram_ops,
-	.rx_cnt = 4096,
+	.rx_cnt = 8192,
 	.tx_cnt = 256,
 	.host_ns = 300000,
 	.copies = true,
