@@ -143,6 +143,17 @@ static inline uint32_t erpc_kick_run(const struct erpc_session *s, const struct 
 	return n < WIRE_ERPC_RUN_MAX ? n : WIRE_ERPC_RUN_MAX;
 }
 
+/**
+ * Returns true if the next parts of a GET are requested later, together with further ones: few have
+ * room, and so many are in flight that the peer does not run out of them meanwhile.
+ */
+static inline bool erpc_kick_run_waits(const struct erpc_session *s, const struct erpc_tx *tx,
+				       uint32_t run)
+{
+	return tx->get_op && !s->paced && run < tx->window / 4 &&
+	       run < erpc_client_sendable(&tx->c) && erpc_client_in_flight(&tx->c) > tx->window / 2;
+}
+
 /** Makes a GET request `more` parts behind the first. */
 static inline void erpc_kick_more(struct erpc_buf *buf, uint32_t more)
 {
@@ -226,6 +237,8 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 			return false;
 		}
 		run = erpc_kick_run(s, tx);
+		if (UTIL_UNLIKELY(erpc_kick_run_waits(s, tx, run)))
+			return true;
 		s->credit.avail -= run;
 		if (UTIL_LIKELY(!tx->c.tx_max && tx->c.req_pkts == 1 && !tx->get_op))
 			erpc_kick_first(s, tx);
