@@ -51,8 +51,11 @@ struct pml {
 	size_t silent_end; /**< messages with fewer bytes go there; 0 without it */
 	/** Alias whose sends complete when they have matched, or NULL. */
 	struct fid_ep *match_ep;
-	bool threads;  /**< MPI_THREAD_MULTIPLE: locks are taken */
-	bool directed; /**< the provider has FI_DIRECTED_RECV and the user wants it */
+	/** Alias whose sends complete when their buffer may be used again, or NULL. */
+	struct fid_ep *copied_ep;
+	struct fid_ep *blocking_ep; /**< takes blocking sends with a request: copied_ep, or ep */
+	bool threads;               /**< MPI_THREAD_MULTIPLE: locks are taken */
+	bool directed;              /**< the provider has FI_DIRECTED_RECV and the user wants it */
 	/** A complete send may wait in the provider for the next read of the queue. */
 	volatile bool held;
 	size_t inject_size;

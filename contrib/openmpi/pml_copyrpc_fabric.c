@@ -119,6 +119,17 @@ static void fabric_open_match(void)
 		pml.match_ep = NULL;
 }
 
+/*
+ * Opens the alias for blocking sends that are too long to be injected. Without FI_INJECT_COMPLETE
+ * they would wait for the acknowledgement of the peer.
+ */
+static void fabric_open_blocking(void)
+{
+	if (fi_ep_alias(pml.ep, &pml.copied_ep, FI_TRANSMIT | FI_COMPLETION | FI_INJECT_COMPLETE))
+		pml.copied_ep = NULL;
+	pml.blocking_ep = pml.copied_ep ? pml.copied_ep : pml.ep;
+}
+
 static int fabric_open_all(bool threads)
 {
 	int rc;
@@ -155,6 +166,7 @@ int pml_fabric_open(bool threads)
 	pml.inject_size = pml.info->tx_attr->inject_size;
 	fabric_open_alias();
 	fabric_open_match();
+	fabric_open_blocking();
 	opal_output_verbose(1, pml.output, "pml copyrpc: provider %s, fabric %s%s%s%s",
 			    pml.info->fabric_attr->prov_name, pml.info->fabric_attr->name,
 			    pml.directed ? ", directed receives" : "",
@@ -174,6 +186,7 @@ void pml_fabric_close(void)
 {
 	fabric_close((struct fid **)&pml.silent_ep);
 	fabric_close((struct fid **)&pml.match_ep);
+	fabric_close((struct fid **)&pml.copied_ep);
 	fabric_close((struct fid **)&pml.ep);
 	fabric_close((struct fid **)&pml.av);
 	fabric_close((struct fid **)&pml.cq);

@@ -128,10 +128,16 @@ int pml_deferred_recv(struct pml_request *req);
 bool pml_deferred_cancel(struct pml_request *req);
 void pml_deferred_run(void);
 
+/** Hands the send to an alias of the endpoint. Returns 0, -FI_EAGAIN or another error. */
+static inline ssize_t pml_send_post_to(struct fid_ep *ep, struct pml_request *req)
+{
+	return fi_tsend(ep, req->buf, req->len, NULL, req->addr, req->tag, &req->op);
+}
+
 /** Hands the send to the provider. Returns 0, -FI_EAGAIN or another error. */
 static inline ssize_t pml_send_post(struct pml_request *req)
 {
-	return fi_tsend(pml.ep, req->buf, req->len, NULL, req->addr, req->tag, &req->op);
+	return pml_send_post_to(pml.ep, req);
 }
 
 /** Returns true for a synchronous send that is not acknowledged: its provider reports the match. */
@@ -143,7 +149,7 @@ static inline bool pml_sync_matches(const struct pml_request *req)
 /** Hands such a send to the provider, as pml_send_post(). */
 static inline ssize_t pml_sync_post_match(struct pml_request *req)
 {
-	return fi_tsend(pml.match_ep, req->buf, req->len, NULL, req->addr, req->tag, &req->op);
+	return pml_send_post_to(pml.match_ep, req);
 }
 
 ssize_t pml_recv_post_flags(struct pml_request *req);

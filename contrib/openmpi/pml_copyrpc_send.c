@@ -14,10 +14,10 @@
 #define SEND_STACK_MAX 256
 
 /*
- * Begins a send that is prepared. Returns OMPI_SUCCESS, also when the message waits because the
+ * Begins a prepared send by `ep`. Returns OMPI_SUCCESS, also when the message waits because the
  * provider takes no more, or an error; then the request is as before.
  */
-static inline int send_begin(struct pml_request *req)
+static inline int send_begin(struct pml_request *req, struct fid_ep *ep)
 {
 	ssize_t rc;
 
@@ -25,7 +25,7 @@ static inline int send_begin(struct pml_request *req)
 		return pml_sync_begin(req);
 	if (OPAL_UNLIKELY(req->peer->deferred_cnt != 0))
 		return pml_deferred_send(req);
-	rc = pml_send_post(req);
+	rc = pml_send_post_to(ep, req);
 	if (OPAL_LIKELY(rc == 0))
 		return OMPI_SUCCESS;
 	return rc == -FI_EAGAIN ? pml_deferred_send(req) : pml_request_errno(rc, "fi_tsend");
@@ -40,7 +40,7 @@ int pml_send_internal(struct pml_request *req)
 	req->state = PML_FREED;
 	req->special = true;
 	__atomic_add_fetch(&pml.internal, 1, __ATOMIC_RELAXED);
-	rc = send_begin(req);
+	rc = send_begin(req, pml.ep);
 	if (rc != OMPI_SUCCESS) {
 		__atomic_sub_fetch(&pml.internal, 1, __ATOMIC_RELAXED);
 		pml_request_return(req);
@@ -116,8 +116,9 @@ static int send_buffered(const void *buf, size_t count, struct ompi_datatype_t *
 	return rc;
 }
 
-/* Sends with a request: what is not injected. */
-static __opal_attribute_noinline__ int send_isend_request(const void *buf, size_t count,
+/* Sends by `ep` with a request: what is not injected. */
+static __opal_attribute_noinline__ int send_isend_request(struct fid_ep *ep, const void *buf,
+							  size_t count,
 							  struct ompi_datatype_t *type, int dst,
 							  int tag, mca_pml_base_send_mode_t mode,
 							  struct ompi_communicator_t *comm,
@@ -137,7 +138,7 @@ static __opal_attribute_noinline__ int send_isend_request(const void *buf, size_
 	} else {
 		rc = send_prepare(req, buf, count, type);
 		if (OPAL_LIKELY(rc == OMPI_SUCCESS))
-			rc = send_begin(req);
+			rc = send_begin(req, ep);
 	}
 	if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
 		pml_request_return(req);
@@ -193,8 +194,8 @@ int pml_send_isend(const void *buf, size_t count, struct ompi_datatype_t *type, 
 	SEND_KEEP(kept);
 	if (OPAL_UNLIKELY(mode != MCA_PML_BASE_SEND_STANDARD && mode != MCA_PML_BASE_SEND_READY) ||
 	    !send_silently(buf, count, type, dst, tag, comm))
-		return send_isend_request(kept.buf, kept.count, kept.type, kept.dst, kept.tag,
-					  kept.mode, comm, request);
+		return send_isend_request(pml.ep, kept.buf, kept.count, kept.type, kept.dst,
+					  kept.tag, kept.mode, comm, request);
 	*request = &ompi_request_empty;
 	return OMPI_SUCCESS;
 }
@@ -232,7 +233,7 @@ int pml_send_send(const void *buf, size_t count, struct ompi_datatype_t *type, i
 	if (mode != MCA_PML_BASE_SEND_SYNCHRONOUS &&
 	    send_inject(buf, count, type, dst, tag, comm) == 0)
 		return OMPI_SUCCESS;
-	rc = send_isend_request(buf, count, type, dst, tag, mode, comm, &request);
+	rc = send_isend_request(pml.blocking_ep, buf, count, type, dst, tag, mode, comm, &request);
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	return pml_request_wait((struct pml_request *)request, MPI_STATUS_IGNORE);
@@ -270,5 +271,5 @@ int pml_send_start(struct pml_request *req)
 		return rc;
 	}
 	rc = send_prepare(req, b->req_addr, b->req_count, b->req_datatype);
-	return rc == OMPI_SUCCESS ? send_begin(req) : rc;
+	return rc == OMPI_SUCCESS ? send_begin(req, pml.ep) : rc;
 }

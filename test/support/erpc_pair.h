@@ -112,6 +112,8 @@ void erpc_pair_join(struct erpc_ep *a, struct erpc_ep *b, struct erpc_session **
 
 /** Sends a message of random length. Returns 0 or the session's error (-FI_EAGAIN). */
 int pair_send(struct pair_end *e, unsigned flags);
+/** Sends one by send_buf or send_more. */
+int pair_send_buf(struct pair_end *e, unsigned flags);
 /** Sends a call with a maximum response size of PAIR_RESP_MAX; flags as in call_buf. */
 int pair_call(struct pair_end *e, unsigned flags);
 /** Starts a get of the peer's memory. Returns false if PAIR_GET_MAX are in progress. */

@@ -188,7 +188,8 @@ static uint32_t pair_len(struct pair_end *e)
 		e->rng, rng_chance(e->rng, 9, 10) && e->len_max > 200 ? 200 : e->len_max + 1);
 }
 
-int pair_send(struct pair_end *e, unsigned flags)
+/** Sends a message, as a frame or as one buffer. */
+static int pair_send_as(struct pair_end *e, unsigned flags, bool is_frame)
 {
 	uint32_t len = pair_len(e);
 	uint8_t *buf = malloc(len + 1);
@@ -204,7 +205,7 @@ int pair_send(struct pair_end *e, unsigned flags)
 	int ret;
 
 	pair_fill(buf, len, e->sent, 0);
-	if (rng_chance(e->rng, 1, 2))
+	if (is_frame)
 		ret = ops->send(&e->s->conn.chan, &frame, flags);
 	else if (flags == CORE_SEND_MORE)
 		ret = ops->send_more(&e->s->conn.chan, core_packed(frame.op, 0), e->sent, 0, buf,
@@ -218,6 +219,16 @@ int pair_send(struct pair_end *e, unsigned flags)
 		e->s->conn.chan.awaited = e->s->send.posted_pos;
 	}
 	return ret < 0 ? ret : 0;
+}
+
+int pair_send(struct pair_end *e, unsigned flags)
+{
+	return pair_send_as(e, flags, rng_chance(e->rng, 1, 2));
+}
+
+int pair_send_buf(struct pair_end *e, unsigned flags)
+{
+	return pair_send_as(e, flags, false);
 }
 
 int pair_call(struct pair_end *e, unsigned flags)

@@ -15,10 +15,11 @@
 
 enum { TAG_DATA = 1 };
 
-#define HELD     16
-#define BLOCKING 3
-#define EMPTY    20000
-#define LONG_LEN 8000
+#define HELD        16
+#define BLOCKING    3
+#define EMPTY       20000
+#define LONG_LEN    8000
+#define PACKETS_LEN 20000 /* several packets of a network */
 
 /* Ways to complete a number of sends. */
 static void complete_by_wait(MPI_Request *reqs)
@@ -224,20 +225,21 @@ static void turn(const struct near *near)
 			     near->pair, MPI_STATUS_IGNORE);
 }
 
-static void blocking_round(const struct near *near, int round)
+static void blocking_round(const struct near *near, int round, int cnt)
 {
-	int value;
+	static int values[PACKETS_LEN / sizeof(int)];
 
 	turn(near);
 	turn(near);
 	for (int i = 0; i < BLOCKING; i++) {
-		value = 100 * round + i;
+		values[0] = values[cnt - 1] = 100 * round + i;
 		if (near->rank == 0) {
-			MPI_Send(&value, 1, MPI_INT, 1, TAG_DATA, near->pair);
+			MPI_Send(values, cnt, MPI_INT, 1, TAG_DATA, near->pair);
 			continue;
 		}
-		MPI_Recv(&value, 1, MPI_INT, 0, TAG_DATA, near->pair, MPI_STATUS_IGNORE);
-		INTEG_CHECK(value == 100 * round + i, "message %d: %d", i, value);
+		MPI_Recv(values, cnt, MPI_INT, 0, TAG_DATA, near->pair, MPI_STATUS_IGNORE);
+		INTEG_CHECK(values[0] == 100 * round + i && values[cnt - 1] == values[0],
+			    "message %d: %d and %d", i, values[0], values[cnt - 1]);
 	}
 	if (near->rank == 0)
 		await_word(&near->words[1], round);
@@ -252,7 +254,7 @@ static void blocking(int rank, int size)
 
 	near_open(&near, rank);
 	for (int round = 1; near.size == 2 && round <= HELD; round++)
-		blocking_round(&near, round);
+		blocking_round(&near, round, round % 2 ? 1 : (int)(PACKETS_LEN / sizeof(int)));
 	near_close(&near);
 	(void)size;
 }

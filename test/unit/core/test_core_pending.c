@@ -201,6 +201,70 @@ Test(core_pending, a_send_with_inject_complete_completes_at_once)
 	expect_none();
 }
 
+static const struct core_chan_ops *fake_ops;
+
+static int send_several(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
+			const void *buf, size_t len)
+{
+	return fake_ops->send_buf(chan, packed, ext0, ext1, buf, len) | CORE_SEND_LONG;
+}
+
+/** Sends messages of at most, and of more than the domain's limit. Fails their peer, or not. */
+static void copied_sends(bool is_eager, bool fails)
+{
+	struct core_peer *peer = core_peer_lookup(&a->ep, 1);
+	struct core_chan_ops several = *peer->chan->ops;
+	static uint8_t bytes[3000];
+
+	fake_ops = peer->chan->ops;
+	several.send_buf = send_several;
+	peer->chan->ops = &several;
+	peer->chan->eager_min = is_eager ? sizeof(bytes) : 0;
+	core_peer_set_eager(peer);
+	for (size_t len = 2048; len <= sizeof(bytes); len += sizeof(bytes) - 2048) {
+		cr_assert_eq(core_tx_send_buf(&a->ep, bytes, len, 1, 7, 0, &ctx[len],
+					      FI_INJECT_COMPLETE, true, CORE_POST_COMPLETES),
+			     0);
+		nodes_settle(nodes, 2);
+		expect_good(&ctx[len]);
+	}
+	peer->chan->ops = fake_ops;
+	if (fails)
+		fake_engine_kill(&a->ep, &nodes[1].ep, -FI_EIO);
+	else
+		arrive();
+	nodes_settle(nodes, 2);
+}
+
+Test(core_pending, a_long_send_with_inject_complete_that_is_lost_has_an_error_completion)
+{
+	a->ep.tx.cntr = NULL;
+	for (unsigned eager = 0; eager < 2; eager++) {
+		copied_sends(eager, false);
+		expect_none();
+	}
+	copied_sends(true, true);
+	expect_bad(NULL, FI_EIO);
+	expect_none();
+}
+
+Test(core_pending, a_long_send_in_parts_likewise)
+{
+	a->ep.tx.cntr = NULL;
+	copied_sends(false, true);
+	expect_bad(NULL, FI_EIO);
+	expect_none();
+}
+
+/* Counts when it completes. */
+Test(core_pending, counters_count_a_long_send_with_inject_complete_once)
+{
+	copied_sends(true, true);
+	expect_none();
+	cr_expect_eq(a->tx_cntr.value, 2);
+	cr_expect_eq(a->tx_cntr.errors, 0);
+}
+
 Test(core_pending, a_silent_send_that_fails_has_an_error_completion)
 {
 	a->ep.tx.selective = true;

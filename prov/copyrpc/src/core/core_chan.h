@@ -111,7 +111,8 @@ struct core_chan {
 	 */
 	const void *reg_dev;
 	enum core_shortage shortage : 8; /* cause of the last -FI_EAGAIN from call or call_buf */
-	bool stays; /* a message of which send_buf returned CORE_SEND_STAYS has not left yet */
+	/* CORE_SEND_STAYS was returned and progress made; false once all messages have left */
+	bool stays;
 	/* Process of the peer on this host, by the kernel's word; 0: unknown. Set by the engine */
 	int32_t pid;
 	const struct util_job_name *identity; /* stated by the peer, or NULL. Likewise */
@@ -132,8 +133,8 @@ struct core_chan_ops {
 	int (*send)(struct core_chan *chan, const struct core_frame *frame, unsigned flags);
 	/*
 	 * Hot path of send, in registers: core_packed(op, flags), two words of extension (zero
-	 * beyond the extension of `op`), one buffer. Returns 1 or CORE_SEND_STAYS instead of 0
-	 * with CORE_CHAN_ASYNC.
+	 * beyond the extension of `op`), one buffer. Returns 1 instead of 0 with CORE_CHAN_ASYNC,
+	 * plus CORE_SEND_STAYS and CORE_SEND_LONG.
 	 */
 	int (*send_buf)(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
 			const void *buf, size_t len);

@@ -37,11 +37,13 @@ enum core_send_flag {
 };
 
 /*
- * Returned by send_buf instead of 1: the message had CORE_SEND_NOW and waits for responses of the
- * peer. The caller makes progress until core_chan.stays is false, but not for ever: the peer may
- * not respond.
+ * Bits that send_buf may add to its result of 1. STAYS: the message, which had CORE_SEND_NOW or is
+ * long, waits for responses of the peer. If it is complete for its sender, the caller sets
+ * core_chan.stays and makes progress until that is false, but not for ever: the peer may not
+ * respond. LONG: the message is of several packets.
  */
 #define CORE_SEND_STAYS 2
+#define CORE_SEND_LONG  4
 
 /*
  * Packed header, an argument of send_buf: the operation word, the bytes of its extension, and enum

@@ -275,17 +275,17 @@ static void count_progress(struct core_progress *progress)
 static int stay(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
 		const void *buf, size_t len)
 {
-	chan->stays = true;
 	return CORE_SEND_STAYS;
 }
 
-static unsigned progress_of(unsigned leaves_with, enum core_post_end end)
+/** Returns the progress calls of a send that leaves with the one of that number. */
+static unsigned progress_of(unsigned leaves_with, uint64_t flags, enum core_post_end end)
 {
 	static uint8_t bytes[8];
 
 	progress_calls = 0;
 	stays_for = leaves_with;
-	cr_assert_eq(core_tx_send_buf(&nodes[0].ep, bytes, 8, 1, 0, 0, NULL, 0, true, end), 0);
+	cr_assert_eq(core_tx_send_buf(&nodes[0].ep, bytes, 8, 1, 0, 0, NULL, flags, true, end), 0);
 	return progress_calls;
 }
 
@@ -303,10 +303,16 @@ Test(core_tx, progress_follows_a_message_that_must_leave_and_stays)
 	staying = *own;
 	staying.send_buf = stay;
 	chan->ops = &staying;
-	cr_expect_eq(progress_of(1, CORE_POST_LEAVES), 1);
-	cr_expect_eq(progress_of(7, CORE_POST_LEAVES), 7);
-	cr_expect_eq(progress_of(0, CORE_POST_LEAVES), CORE_TX_STAYS_POLLS, "not for ever");
-	cr_expect_eq(progress_of(0, CORE_POST_DEFERS), 0, "it may leave later");
+	cr_expect_eq(progress_of(1, 0, CORE_POST_LEAVES), 1);
+	cr_expect_eq(progress_of(7, 0, CORE_POST_LEAVES), 7);
+	cr_expect_eq(progress_of(0, 0, CORE_POST_DEFERS), 0, "it may leave later");
+	cr_expect_eq(progress_of(0, 0, CORE_POST_COMPLETES), 0, "its sender waits");
+	cr_expect_eq(progress_of(3, FI_INJECT_COMPLETE, CORE_POST_COMPLETES), 3);
+	cr_expect_eq(progress_of(0, 0, CORE_POST_LEAVES), CORE_TX_STAYS_POLLS, "not for ever");
+	cr_expect_eq(progress_of(0, 0, CORE_POST_LEAVES), 0, "once");
+	cr_expect_eq(progress_of(0, FI_INJECT_COMPLETE, CORE_POST_COMPLETES), 0, "once");
+	chan->stays = false;
+	cr_expect_eq(progress_of(2, 0, CORE_POST_LEAVES), 2);
 	chan->ops = own;
 	close_with_spy();
 }

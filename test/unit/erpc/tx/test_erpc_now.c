@@ -94,11 +94,32 @@ Test(erpc_now, one_without_a_slot_leaves_with_progress)
 	fake_net_run(&p.net, p.net.now_ns + p.net.latency_ns);
 	cr_assert_eq(burst(1), 1);
 	cr_expect_not_null(s->batch.buf);
-	cr_expect(s->conn.chan.stays);
-	cr_expect_not(erpc_now_stays(s, CORE_SEND_NOW), "once");
+	cr_expect(erpc_now_stays(s, CORE_SEND_NOW));
+	s->conn.chan.stays = true; /* core does so */
 	erpc_ep_progress(sender(), p.net.now_ns);
 	cr_expect_null(s->batch.buf);
 	cr_expect_not(s->conn.chan.stays);
+	end();
+}
+
+static bool long_one_leaves(unsigned flags)
+{
+	p.end[0].len_exact = 3 * PAIR_MTU;
+	cr_assert_eq(pair_send_buf(&p.end[0], flags), 0);
+	return !p.end[0].s->batch.buf;
+}
+
+/* Such a message may be complete for its sender. */
+Test(erpc_now, a_message_of_several_packets_leaves_while_there_is_a_slot)
+{
+	begin();
+	for (unsigned i = 0; i < ERPC_BATCH_SLOTS; i++)
+		cr_expect(long_one_leaves(0), "%u", i);
+	cr_expect_not(long_one_leaves(0));
+	cr_expect(sender()->now.stays);
+	end();
+	begin();
+	cr_expect_not(long_one_leaves(CORE_SEND_MORE));
 	end();
 }
 
@@ -130,7 +151,6 @@ Test(erpc_now, what_has_left_does_not_stay)
 	sender()->now.stays = true; /* a message of another session */
 	cr_assert_eq(burst(1), 1);
 	cr_expect_not(erpc_now_stays(s, CORE_SEND_NOW));
-	cr_expect_not(s->conn.chan.stays);
 	sender()->now.stays = false;
 	s->send.pending_mask |= 1u << ERPC_GET_SLOT; /* a GET whose window is full */
 	cr_assert_eq(burst(1), 1);

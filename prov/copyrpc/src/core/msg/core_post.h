@@ -71,14 +71,19 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 		peer->chan, packed, ext[0], ext[1], buf, len);
 	cq = ep->tx.plain;
 	if (UTIL_UNLIKELY(ret)) {
-		if (ret < 0)
-			return core_tx_send_buf_cold(ep, kept.buf, kept.len, kept.dest, kept.tag,
-						     data, context, cold_flags, tagged, silent);
+		if (UTIL_UNLIKELY(ret != 1)) {
+			if (ret < 0)
+				return core_tx_send_buf_cold(ep, kept.buf, kept.len, kept.dest,
+							     kept.tag, data, context, cold_flags,
+							     tagged, silent);
+			if (flags & FI_INJECT_COMPLETE)
+				core_tx_copied_cold(peer, kept.len, tagged, ret);
+		}
 		if (!(flags & FI_INJECT_COMPLETE)) {
 			if (silent || !cq ||
 			    !core_pending_push(&peer->pending, peer->chan, context, tagged))
 				core_pending_add(peer, context, flags, tagged, silent);
-			if (end == CORE_POST_LEAVES && ret == CORE_SEND_STAYS)
+			if (end == CORE_POST_LEAVES && (ret & CORE_SEND_STAYS))
 				core_tx_stays_cold(peer);
 			return 0;
 		}

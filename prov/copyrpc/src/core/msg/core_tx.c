@@ -111,20 +111,46 @@ void core_tx_end(struct core_tx_req *req, int err)
 	core_tx_req_free(ep, req);
 }
 
-/** Completes a send that the channel has accepted, or makes its completion pending. */
-static void core_tx_accepted(struct core_peer *peer, void *context, uint64_t flags, bool tagged,
-			     bool silent)
+/**
+ * Notes a message with FI_INJECT_COMPLETE that is too long to be injected, so that its loss is
+ * reported. Counters count it when it completes, and once.
+ */
+static void core_tx_note_copied(struct core_peer *peer, size_t len, bool tagged)
 {
-	if ((peer->chan->caps & CORE_CHAN_ASYNC) && !(flags & FI_INJECT_COMPLETE))
+	if (len > peer->ep->dom->limits.eager_max && !peer->ep->tx.cntr)
+		core_pending_add(peer, NULL, 0, tagged, true);
+}
+
+/** Completes a send that the channel has accepted, or makes its completion pending. */
+static void core_tx_accepted(struct core_peer *peer, size_t len, void *context, uint64_t flags,
+			     bool tagged, bool silent)
+{
+	bool async = peer->chan->caps & CORE_CHAN_ASYNC;
+
+	if (async && !(flags & FI_INJECT_COMPLETE)) {
 		core_pending_add(peer, context, flags, tagged, silent);
-	else
-		core_tx_complete(peer->ep, context, flags, tagged, silent);
+		return;
+	}
+	if (async)
+		core_tx_note_copied(peer, len, tagged);
+	core_tx_complete(peer->ep, context, flags, tagged, silent);
+}
+
+void core_tx_copied_cold(struct core_peer *peer, size_t len, bool tagged, int ret)
+{
+	core_tx_note_copied(peer, len, tagged);
+	if (ret & CORE_SEND_STAYS)
+		core_tx_stays_cold(peer);
 }
 
 void __attribute__((noinline)) core_tx_stays_cold(struct core_peer *peer)
 {
 	unsigned polls = CORE_TX_STAYS_POLLS;
 
+	/* A peer that does not respond, as it computes, costs one wait. */
+	if (peer->chan->stays)
+		return;
+	peer->chan->stays = true;
 	do {
 		core_dom_progress(peer->ep->dom);
 	} while (--polls && peer->chan->stays);
@@ -140,7 +166,8 @@ void core_tx_end_accepted(struct core_tx_req *req)
 {
 	struct core_ep *ep = req->op.peer->ep;
 
-	core_tx_accepted(req->op.peer, req->context, req->flags, req->tagged, req->silent);
+	core_tx_accepted(req->op.peer, req->len, req->context, req->flags, req->tagged,
+			 req->silent);
 	core_op_end(&req->op);
 	core_tx_req_free(ep, req);
 }
@@ -253,7 +280,7 @@ static ssize_t core_tx_send_announced(struct core_ep *ep, const struct core_send
 	ret = core_tx_send_eager(peer->chan, s);
 	if (UTIL_UNLIKELY(ret != 0))
 		return ret == -FI_EAGAIN ? core_tx_enqueue_cold(ep, peer, s) : ret;
-	core_tx_accepted(peer, s->context, s->flags, s->tagged, s->silent);
+	core_tx_accepted(peer, s->len, s->context, s->flags, s->tagged, s->silent);
 	return 0;
 }
 

@@ -93,6 +93,12 @@ static inline uint64_t core_tx_comp_flags(bool tagged)
 /** Makes progress until a message with CORE_SEND_STAYS has left, or for long. */
 void core_tx_stays_cold(struct core_peer *peer);
 
+/**
+ * Handles a send with FI_INJECT_COMPLETE that the channel has accepted with the result `ret`. If it
+ * is too long to be injected, its loss is reported as that of an injected message.
+ */
+void core_tx_copied_cold(struct core_peer *peer, size_t len, bool tagged, int ret);
+
 /** Completes a send, out of line. */
 void core_tx_complete_cold(struct core_ep *ep, void *context, uint64_t flags, bool tagged,
 			   bool silent);

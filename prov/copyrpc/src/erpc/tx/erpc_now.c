@@ -19,11 +19,9 @@ void __attribute__((noinline)) erpc_now_learn_cold(struct erpc_ep *ep, uint64_t 
 
 bool erpc_now_stays_cold(struct erpc_session *s)
 {
-	/* A peer that does not respond, as it computes, costs one wait. */
-	if (s->ep->running || erpc_now_is_trusted(s->ep) || (s->send.waits & ERPC_WAITS_NOW))
+	if (s->ep->running || erpc_now_is_trusted(s->ep))
 		return false;
 	s->send.waits |= ERPC_WAITS_NOW;
-	s->conn.chan.stays = true;
 	return true;
 }
 

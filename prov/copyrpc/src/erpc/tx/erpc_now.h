@@ -5,8 +5,9 @@
  *
  * A sender of such messages may never call progress: what stays in the open batch stays there while
  * it computes. Yet a sender of thousands would pay for a packet each. So a message leaves as long
- * as a slot is free. When none is, the caller makes progress, which may free one (CORE_SEND_STAYS;
- * once, until it has left). If the process calls progress within ERPC_NOW_SOON_NS of such
+ * as a slot is free. When none is, the caller makes progress, which may free one (CORE_SEND_STAYS).
+ * A message of several packets is one of them, since it may be complete for its sender, and has
+ * little to gain from company. If the process calls progress within ERPC_NOW_SOON_NS of such
  * messages ERPC_NOW_TRUST times in a row, they gather from then on behind ERPC_NOW_FEW batches in
  * flight. A call that comes later ends that; if it let messages wait, four times as many are needed
  * the next time.

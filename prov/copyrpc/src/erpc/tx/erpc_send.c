@@ -236,6 +236,14 @@ int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned f
 	return 0;
 }
 
+/** Returns the flags of a message: one of several packets leaves at once. */
+static inline unsigned erpc_send_flags(const struct erpc_session *s, uint64_t packed, size_t len)
+{
+	unsigned flags = core_packed_flags(packed);
+
+	return len > s->payload && !(flags & CORE_SEND_MORE) ? flags | CORE_SEND_NOW : flags;
+}
+
 static int __attribute__((noinline))
 erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint64_t ext1,
 		   const void *buf, size_t len)
@@ -243,13 +251,14 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 	uint32_t ext_len = core_packed_ext_len(packed);
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, ext_len + (uint32_t)len);
 	uint64_t ext[8] = { ext0, ext1 }; /* bytes that util_copy_short may read */
+	unsigned flags = erpc_send_flags(s, packed, len);
 	struct erpc_buf *single = NULL;
 	uint8_t *at;
 
 	erpc_batch_prefetch(s);
 	if (UTIL_UNLIKELY(s->err))
 		return s->err;
-	if (erpc_batch_may_single(s, span, len, core_packed_flags(packed)))
+	if (erpc_batch_may_single(s, span, len, flags))
 		single = erpc_batch_single_buf(s, span);
 	at = single ? single->data + ERPC_BATCH_HEAD : erpc_send_room(s, span);
 	if (UTIL_UNLIKELY(!at))
@@ -261,8 +270,9 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 	if (single)
 		erpc_batch_send_single(s, single);
 	else
-		erpc_send_added(s, span, core_packed_flags(packed));
-	return erpc_now_stays(s, core_packed_flags(packed)) ? CORE_SEND_STAYS : 1;
+		erpc_send_added(s, span, flags);
+	return 1 | (erpc_now_stays(s, flags) ? CORE_SEND_STAYS : 0) |
+	       (len > s->payload ? CORE_SEND_LONG : 0);
 }
 
 /*
