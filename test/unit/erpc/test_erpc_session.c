@@ -452,3 +452,18 @@ Test(erpc_session, linger_time_is_bounded, .init = setup, .fini = teardown)
 	s.time.rto.first_ns = ERPC_RTO_MAX;
 	cr_expect_eq(erpc_session_linger_ns(&s), 1000000000);
 }
+
+/** Callers make progress then, which reports the failure and ends what waits. */
+Test(erpc_session, a_failed_session_has_room_for_nothing, .init = setup, .fini = teardown)
+{
+	struct erpc_session *s = p.end[0].s;
+
+	erpc_session_fail(s, -FI_ENETDOWN, NULL);
+	cr_expect_eq(pair_send(&p.end[0], 0), -FI_EAGAIN);
+	cr_expect_eq(s->conn.chan.ops->send_buf(&s->conn.chan, core_packed(WIRE_OP_MSG, 0), 0, 0,
+						"some", 4),
+		     -FI_EAGAIN);
+	cr_expect_eq(pair_call(&p.end[0], 0), -FI_EAGAIN);
+	cr_expect_eq(s->conn.chan.shortage, CORE_SHORT_CONNECTION);
+	cr_expect_eq(s->ep->err, 0, "the endpoint goes on");
+}

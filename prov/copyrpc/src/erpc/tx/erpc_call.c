@@ -55,9 +55,10 @@ static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t le
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(op) + len), id;
 	uint8_t *at;
 
-	*ret = s->err;
-	if (*ret)
+	if (s->err) { /* the next progress call reports it, and ends what waits */
+		*ret = core_chan_refuse(&s->conn.chan, CORE_SHORT_CONNECTION, -FI_EAGAIN);
 		return NULL;
+	}
 	at = s->calls.grant_left >= erpc_call_cost(resp_max) ? erpc_send_room(s, span) : NULL;
 	*ret = at ? erpc_call_register(s, resp_max, context, &id) : -FI_EAGAIN;
 	if (*ret) {

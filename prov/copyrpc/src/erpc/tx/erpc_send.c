@@ -227,7 +227,7 @@ int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned f
 	uint8_t *at;
 
 	if (UTIL_UNLIKELY(s->err))
-		return s->err;
+		return -FI_EAGAIN; /* the next progress call reports it, and ends what waits */
 	at = erpc_send_room(s, span);
 	if (!at)
 		return erpc_send_refuse_cold(s);
@@ -257,7 +257,7 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 
 	erpc_batch_prefetch(s);
 	if (UTIL_UNLIKELY(s->err))
-		return s->err;
+		return -FI_EAGAIN; /* likewise */
 	if (erpc_batch_may_single(s, span, len, flags))
 		single = erpc_batch_single_buf(s, span);
 	at = single ? single->data + ERPC_BATCH_HEAD : erpc_send_room(s, span);
