@@ -159,6 +159,28 @@ Test(eng_outage, a_failed_device_is_reopened_when_no_connection_is_left)
 	cr_expect_eq(transport->user_cnt, 0);
 }
 
+Test(eng_outage, states_of_endpoints_are_closed_with_the_device_and_made_anew)
+{
+	struct eng_conn *conn;
+
+	cr_assert_eq(prepare(&conn), 0);
+	cr_assert_eq(fake_calls('o'), 1);
+	state = -FI_EIO;
+	look();
+	cr_expect_eq(fake_calls('c'), 0, "a connection refers to it");
+	eng_conn_free(conn);
+	reopen_ret = -FI_ENODEV;
+	look();
+	look();
+	cr_expect_eq(fake_calls('c'), 1, "once, also if the device is not back yet");
+	reopen_ret = 0;
+	look();
+	cr_expect_eq(fake_calls('o'), 1);
+	cr_assert_eq(prepare(&conn), 0);
+	cr_expect_eq(fake_calls('o'), 2);
+	eng_conn_free(conn);
+}
+
 /** Goes to sleep and wakes up, without a poll. On a busy machine a look may be due already. */
 static void arm(void)
 {

@@ -258,14 +258,14 @@ void eng_ep_addr(struct core_engine_ep *eep, struct sockaddr_storage *addr)
 	cm_ep_addr(eep->cep, addr);
 }
 
-static void eng_ep_states_close(struct core_engine_ep *eep)
+void eng_ep_states_close(struct core_engine_ep *eep, struct eng_transport *transport)
 {
-	for (uint32_t i = 0; i < eep->engine->transport_cnt; i++) {
-		struct eng_transport *transport = eng_transport_at(eep->engine, i);
+	void **states = eng_ep_states(eep, transport);
 
-		for (uint32_t at = 0; at < UTIL_NAME_ADDRS; at++)
-			if (eep->ep_state[i][at])
-				transport->ops->ep_close(transport, eep->ep_state[i][at]);
+	for (uint32_t at = 0; at < UTIL_NAME_ADDRS; at++) {
+		if (states[at])
+			transport->ops->ep_close(transport, states[at]);
+		states[at] = NULL;
 	}
 }
 
@@ -279,7 +279,8 @@ void eng_ep_close(struct core_engine_ep *eep)
 	/* No up-call comes any more: the list is private now. */
 	while ((first = util_list_first(&eep->conns)))
 		eng_conn_free(UTIL_CONTAINER_OF(first, struct eng_conn, conn_link));
-	eng_ep_states_close(eep);
+	for (uint32_t i = 0; i < eep->engine->transport_cnt; i++)
+		eng_ep_states_close(eep, eng_transport_at(eep->engine, i));
 	eng_stats_ep_close(eep);
 	free(eep);
 }

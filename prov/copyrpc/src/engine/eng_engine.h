@@ -68,7 +68,10 @@ struct core_engine_ep {
 	uint64_t watch_ns;      /* Earliest time of the next ENG_EVENT_WATCH; control thread */
 	uint64_t tick_ns;       /* Likewise ENG_EVENT_TICK */
 	uint64_t look_ns;       /* Likewise ENG_EVENT_LOOK */
-	/* Per-endpoint state of the transports, by local address; owned by the control thread. */
+	/*
+	 * Per-endpoint state of the transports, by local address; made by the control thread,
+	 * closed by the domain's thread, under device_lock
+	 */
 	void *ep_state[ENG_TRANSPORTS_MAX][UTIL_NAME_ADDRS];
 };
 
@@ -105,6 +108,15 @@ static inline struct eng_transport *eng_transport_at(struct core_engine *engine,
 {
 	return &engine->transports[i].transport;
 }
+
+/** Returns the states that the transport keeps for an endpoint, by local address. */
+static inline void **eng_ep_states(struct core_engine_ep *eep, struct eng_transport *transport)
+{
+	return eep->ep_state[(union eng_transport_space *)transport - eep->engine->transports];
+}
+
+/** Closes them; no connection of the endpoint is left in the transport. */
+void eng_ep_states_close(struct core_engine_ep *eep, struct eng_transport *transport);
 
 /** Returns the transport of a path (WIRE_CM_PATH_*), or NULL. */
 struct eng_transport *eng_transport_find(struct core_engine *engine, uint32_t path);

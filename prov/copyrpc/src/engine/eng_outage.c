@@ -93,6 +93,15 @@ static bool eng_outage_is_unused(struct eng_transport *transport)
 					 : !transport->user_cnt;
 }
 
+/** Closes what endpoints have on the device. The next connection of each makes it anew. */
+static void eng_outage_close_states(struct eng_transport *transport)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->engine->eeps)
+		eng_ep_states_close(UTIL_CONTAINER_OF(it, struct core_engine_ep, link), transport);
+}
+
 /** Closes the device and opens it again. device_lock is held. Returns the transport's new state. */
 static int eng_outage_reopen(struct eng_transport *transport)
 {
@@ -104,6 +113,7 @@ static int eng_outage_reopen(struct eng_transport *transport)
 	transport->reopen_ns = now_ns + ENG_OUTAGE_PAUSE_NS;
 	if (transport->ops->is_unused)
 		return transport->ops->reopen(transport) ? -FI_ENODEV : 0;
+	eng_outage_close_states(transport);
 	eng_outage_unwatch(transport);
 	if (transport->ops->reopen(transport))
 		return -FI_ENODEV;

@@ -10,9 +10,11 @@
  * down, and takes another one if both ends have one. Otherwise requests wait: for the port by what
  * the device does, for a failed device by -FI_ENODEV from prepare, which is temporary. A failed
  * device is closed when no connection refers to it any more, and opened again once it is back;
- * regions that were registered with it are registered again. Connections that were made meanwhile
- * and take a worse path end as soon as both ends agree, for one over the device (core_failback.h).
- * Likewise those that lack one of several devices of their path, for one by the same path.
+ * regions that were registered with it are registered again. States of endpoints
+ * (eng_transport_ops.ep_open) are closed with it, and made anew by the next connection.
+ * Connections that were made meanwhile and take a worse path end as soon as both ends agree, for
+ * one over the device (core_failback.h). Likewise those that lack one of several devices of their
+ * path, for one by the same path.
  *
  * Called by progress: eng_outage_look where a connection failed, and at ENG_EVENT_LOOK, every
  * ENG_OUTAGE_LOOK_MS while progress is made; in an outage, of sleeping threads too. The control

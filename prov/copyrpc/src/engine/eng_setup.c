@@ -18,8 +18,7 @@
 static int eng_setup_ep_state(struct core_engine_ep *eep, struct eng_transport *transport,
 			      uint32_t sock, void **ep_state)
 {
-	void **states =
-		eep->ep_state[(union eng_transport_space *)transport - eep->engine->transports];
+	void **states = eng_ep_states(eep, transport);
 	uint32_t at = transport->ops->by_address ? sock : 0;
 	struct sockaddr_storage addr;
 	int ret = 0;

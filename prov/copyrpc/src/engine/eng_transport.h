@@ -51,7 +51,8 @@ struct eng_transport_ops {
 	 * Makes the transport's per-endpoint state, in the control thread, before the first prepare
 	 * of the endpoint; `addr` is the endpoint's concrete address. With `by_address` there is
 	 * one for each local address that connections use, otherwise one for the first address.
-	 * NULL: there is none. ep_close follows after all connections of the endpoint are freed.
+	 * NULL: there is none. ep_close follows after all connections of the endpoint are freed,
+	 * and before a reopen; ep_open may follow again.
 	 */
 	int (*ep_open)(struct eng_transport *transport, struct core_engine_ep *eep,
 		       const struct sockaddr *addr, void **ep_state);

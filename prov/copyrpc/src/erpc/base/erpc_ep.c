@@ -32,14 +32,17 @@ void erpc_ep_await(struct erpc_ep *ep, uint32_t number)
 	}
 }
 
+void erpc_ep_fail_sessions(struct erpc_ep *ep, int err)
+{
+	for (uint32_t num = 0; num < ERPC_SESSIONS_MAX; num++)
+		if (ep->sessions[num] && ep->sessions[num]->attached)
+			erpc_session_fail(ep->sessions[num], err, NULL);
+}
+
 void erpc_ep_fail(struct erpc_ep *ep, int err)
 {
-	uint32_t num;
-
 	if (ep->err)
 		return;
 	ep->err = err;
-	for (num = 0; num < ERPC_SESSIONS_MAX; num++)
-		if (ep->sessions[num] && ep->sessions[num]->attached)
-			erpc_session_fail(ep->sessions[num], err, NULL);
+	erpc_ep_fail_sessions(ep, err);
 }

@@ -164,6 +164,8 @@ static inline void erpc_ep_doorbell(struct erpc_ep *ep)
 		erpc_ep_doorbell_some(ep);
 }
 
+/** Fails all sessions; the endpoint goes on. */
+void erpc_ep_fail_sessions(struct erpc_ep *ep, int err);
 /** Records an error of the device and fails all sessions. */
 void erpc_ep_fail(struct erpc_ep *ep, int err);
 

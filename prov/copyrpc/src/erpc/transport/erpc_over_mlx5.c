@@ -2,6 +2,7 @@
 /* Transport over unreliable datagrams (UD) of a ConnectX, with the mlx5 driver in user space. */
 #include "dev/mlx5/m5.h"
 #include "dev/mlx5/m5_ud.h"
+#include "erpc/transport/erpc_outage.h"
 #include "erpc/transport/erpc_transport.h"
 #include "wire/wire_cm.h"
 
@@ -26,4 +27,5 @@ static int erpc_mlx5_open(struct eng_transport *transport)
 }
 
 const struct eng_transport_ops erpc_transport_mlx5 =
-	ERPC_TRANSPORT_OPS(WIRE_CM_PATH_UD, "mlx5", erpc_mlx5_probe, erpc_mlx5_open, false);
+	ERPC_TRANSPORT_OPS(WIRE_CM_PATH_UD, "mlx5", erpc_mlx5_open, .probe = erpc_mlx5_probe,
+			   .health = erpc_outage_health, .reopen = erpc_outage_reopen);

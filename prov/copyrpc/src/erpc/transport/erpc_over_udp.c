@@ -24,4 +24,4 @@ static int erpc_udp_open(struct eng_transport *transport)
 }
 
 const struct eng_transport_ops erpc_transport_udp =
-	ERPC_TRANSPORT_OPS(WIRE_CM_PATH_UDP, "udp", NULL, erpc_udp_open, true);
+	ERPC_TRANSPORT_OPS(WIRE_CM_PATH_UDP, "udp", erpc_udp_open, .by_address = true);

@@ -2,6 +2,7 @@
 /* Transport over unreliable datagrams (UD) of any RDMA device, through libibverbs. */
 #include "dev/verbs/vb.h"
 #include "dev/verbs/vb_ud.h"
+#include "erpc/transport/erpc_outage.h"
 #include "erpc/transport/erpc_transport.h"
 #include "wire/wire_cm.h"
 
@@ -26,4 +27,5 @@ static int erpc_verbs_open(struct eng_transport *transport)
 }
 
 const struct eng_transport_ops erpc_transport_verbs =
-	ERPC_TRANSPORT_OPS(WIRE_CM_PATH_UD, "verbs", erpc_verbs_probe, erpc_verbs_open, false);
+	ERPC_TRANSPORT_OPS(WIRE_CM_PATH_UD, "verbs", erpc_verbs_open, .probe = erpc_verbs_probe,
+			   .health = erpc_outage_health, .reopen = erpc_outage_reopen);

@@ -18,6 +18,7 @@
 #include "engine/eng_stats.h"
 #include "erpc/erpc_progress.h"
 #include "erpc/erpc_setup.h"
+#include "erpc/transport/erpc_outage.h"
 #include "erpc/tx/erpc_loss.h"
 #include "erpc/tx/erpc_piggyback.h"
 #include "util/bits.h"
@@ -30,11 +31,6 @@
 
 static_assert(sizeof(struct erpc_transport) <= ENG_TRANSPORT_SPACE, "fits the engine's space");
 static_assert(sizeof(struct wire_erpc_params) <= CM_ENGINE_MAX, "fits the connection parameters");
-
-static struct erpc_transport *erpc_transport_of(struct eng_transport *transport)
-{
-	return (struct erpc_transport *)transport;
-}
 
 /** Returns the time that the endpoints use. */
 static inline uint64_t erpc_transport_now(struct erpc_transport *transport)
@@ -49,16 +45,26 @@ static struct erpc_session *erpc_transport_session(struct eng_conn *conn)
 
 /* ---- device ---- */
 
-static int erpc_transport_open_fds(struct erpc_transport *transport)
+static int erpc_transport_add_fd(struct erpc_transport *transport, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
+	return epoll_ctl(transport->wait_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static int erpc_transport_open_fds(struct erpc_transport *transport)
+{
+	int ret;
+
 	transport->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	transport->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (transport->wait_fd < 0 || transport->timer_fd < 0 ||
-	    epoll_ctl(transport->wait_fd, EPOLL_CTL_ADD, transport->timer_fd, &ev))
+	if (transport->wait_fd < 0 || transport->timer_fd < 0)
 		return -errno;
-	return 0;
+	ret = erpc_transport_add_fd(transport, transport->timer_fd);
+	if (!ret && transport->dev)
+		ret = erpc_transport_add_fd(transport,
+					    transport->cfg->dev->wait_fd(transport->dev));
+	return ret;
 }
 
 void erpc_transport_close(struct eng_transport *eng)
@@ -71,6 +77,9 @@ void erpc_transport_close(struct eng_transport *eng)
 		close(transport->wait_fd);
 	if (transport->dev)
 		transport->cfg->dev->close(transport->dev);
+	transport->timer_fd = -1;
+	transport->wait_fd = -1;
+	transport->dev = NULL;
 }
 
 int erpc_transport_open(struct eng_transport *eng, const struct erpc_transport_dev *cfg)
@@ -93,11 +102,6 @@ int erpc_transport_open(struct eng_transport *eng, const struct erpc_transport_d
 }
 
 /* ---- endpoint ---- */
-
-static inline struct erpc_ep *erpc_transport_ep(struct util_list *link)
-{
-	return UTIL_CONTAINER_OF(link, struct erpc_transport_ep, link)->ep;
-}
 
 /** Sets `only` after an endpoint was added to or removed from `eps`. */
 static void erpc_transport_count(struct erpc_transport *transport)
@@ -178,13 +182,14 @@ void erpc_transport_ep_close(struct eng_transport *eng, void *ep)
 /** Starts to poll an endpoint, with its first session. */
 static int erpc_transport_watch(struct erpc_transport *transport, struct erpc_transport_ep *tep)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
 	struct dev_dgram *dg = tep->ep->dg;
+	int ret;
 
 	if (!util_list_is_empty(&tep->link))
 		return 0;
-	if (epoll_ctl(transport->wait_fd, EPOLL_CTL_ADD, dg->ops->wait_fd(dg), &ev))
-		return -errno;
+	ret = erpc_transport_add_fd(transport, dg->ops->wait_fd(dg));
+	if (ret)
+		return ret;
 	util_list_push_back(&transport->eps, &tep->link);
 	erpc_transport_count(transport);
 	return 0;
@@ -399,6 +404,8 @@ static int erpc_transport_arm_ep(struct erpc_ep *ep, uint64_t now_ns, uint64_t *
 	due = erpc_ep_due_ns(ep);
 	if (!erpc_ep_is_quiet(ep) || erpc_ep_has_saved(ep) || !due)
 		return -FI_EAGAIN;
+	if (ep->err)
+		return 0; /* nothing will arrive, and its sessions have ended */
 	*due_ns = due < *due_ns ? due : *due_ns;
 	ret = ep->dg->ops->arm(ep->dg);
 	ep->armed = !ret;
@@ -411,6 +418,8 @@ int erpc_transport_arm(struct eng_transport *eng)
 	uint64_t due_ns = UINT64_MAX, now_ns = erpc_transport_now(transport);
 	struct util_list *it, *tmp;
 
+	if (transport->dev)
+		erpc_outage_health(eng); /* reads the events that wake a sleeper */
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->eps) {
 		int ret = erpc_transport_arm_ep(
 			UTIL_CONTAINER_OF(it, struct erpc_transport_ep, link)->ep, now_ns, &due_ns);

@@ -4,8 +4,8 @@
  *
  * Each libfabric endpoint has an eRPC endpoint at its own address, polled from its first session
  * on. Over UDP it has one at each of its addresses that sessions use. The clock is read once per
- * poll (util/tick.h). A sleeping process is woken by packets, or by a timer if a time-out or a
- * delayed response is due.
+ * poll (util/tick.h). A sleeping process is woken by packets, by events of the device, or by a
+ * timer if a time-out or a delayed response is due.
  *
  * The control thread opens endpoints, and prepares and establishes sessions. All other functions
  * run under the domain's lock. Tested in test/unit/erpc/transport/test_erpc_transport.c: two
@@ -39,9 +39,11 @@ struct erpc_transport {
 	struct dev *dev;
 	struct util_list eps; /* erpc_transport_ep.link: polled endpoints */
 	struct erpc_ep *only; /* the only one of them, or NULL */
-	int wait_fd;          /* epoll over the endpoints' descriptors and timer_fd */
+	/* epoll over the endpoints' descriptors, timer_fd, and that of the device's events */
+	int wait_fd;
 	int timer_fd;
-	struct util_tick tick; /* clock of progress */
+	uint64_t down_until_ns; /* the port is down: sessions end then; 0: it is up */
+	struct util_tick tick;  /* clock of progress */
 };
 
 /** State of one endpoint. */
@@ -50,6 +52,17 @@ struct erpc_transport_ep {
 	struct erpc_transport *transport;
 	struct erpc_ep *ep;
 };
+
+static inline struct erpc_transport *erpc_transport_of(struct eng_transport *transport)
+{
+	return (struct erpc_transport *)transport;
+}
+
+/** Returns the endpoint of an element of erpc_transport.eps. */
+static inline struct erpc_ep *erpc_transport_ep(struct util_list *link)
+{
+	return UTIL_CONTAINER_OF(link, struct erpc_transport_ep, link)->ep;
+}
 
 /* Operations of eng_transport that do not depend on the device. */
 int erpc_transport_open(struct eng_transport *eng, const struct erpc_transport_dev *cfg);
@@ -75,20 +88,19 @@ int erpc_transport_wait_fd(struct eng_transport *eng);
 int erpc_transport_arm(struct eng_transport *eng);
 void erpc_transport_disarm(struct eng_transport *eng);
 
-/** Initialiser of a transport's operations: all are shared but these five. */
-#define ERPC_TRANSPORT_OPS(path_bit, transport_name, probe_op, open_op, is_by_address)             \
+/** Initialiser of a transport's operations: the shared ones, and those of the transport. */
+#define ERPC_TRANSPORT_OPS(path_bit, transport_name, open_op, ...)                                 \
 	{                                                                                          \
-		.path = (path_bit), .name = (transport_name), .probe = (probe_op),                 \
-		.open = (open_op), .close = erpc_transport_close,                                  \
-		.ep_open = erpc_transport_ep_open, .ep_close = erpc_transport_ep_close,            \
-		.by_address = (is_by_address), .prepare = erpc_transport_prepare,                  \
+		.path = (path_bit), .name = (transport_name), .open = (open_op),                   \
+		.close = erpc_transport_close, .ep_open = erpc_transport_ep_open,                  \
+		.ep_close = erpc_transport_ep_close, .prepare = erpc_transport_prepare,            \
 		.aim = erpc_transport_aim, .establish = erpc_transport_establish,                  \
 		.attach = erpc_transport_attach, .last_rx_ns = erpc_transport_last_rx,             \
 		.drain = erpc_transport_drain, .end = erpc_transport_end,                          \
 		.stop = erpc_transport_stop, .free = erpc_transport_free,                          \
 		.poll = erpc_transport_poll, .flush = erpc_transport_flush,                        \
 		.progress = erpc_transport_progress, .wait_fd = erpc_transport_wait_fd,            \
-		.arm = erpc_transport_arm, .disarm = erpc_transport_disarm,                        \
+		.arm = erpc_transport_arm, .disarm = erpc_transport_disarm, __VA_ARGS__            \
 	}
 
 #endif
