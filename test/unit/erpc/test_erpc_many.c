@@ -35,6 +35,36 @@ Test(erpc_many, a_freed_number_is_reused_last)
 	erpc_pair_fini(&p);
 }
 
+/** Returns the credits of a session while the device has `cnt` buffers and `room` bytes. */
+static uint32_t credits_with(uint32_t cnt, uint32_t room)
+{
+	struct dev_dgram *dg = p.end[0].ep->dg;
+	uint32_t own_cnt = dg->rx_cnt;
+	struct wire_erpc_params params;
+	struct erpc_session *s;
+
+	dg->rx_cnt = cnt;
+	dg->rx_room = room;
+	cr_assert_eq(erpc_session_open(p.end[0].ep, &params, &s), 0);
+	dg->rx_cnt = own_cnt;
+	erpc_session_close(s);
+	return params.credits;
+}
+
+Test(erpc_many, sessions_have_more_credits_where_the_device_has_room)
+{
+	uint32_t one;
+
+	erpc_pair_start(&p, 2, PAIR_MTU);
+	one = p.end[0].ep->dg->mtu + DEV_DGRAM_ROOM;
+	cr_expect_eq(credits_with(8192, 0), ERPC_CREDITS_MAX);
+	cr_expect_eq(credits_with(8192, 1000 * one), ERPC_CREDITS_MAX);
+	cr_expect_eq(credits_with(8192, 200 * one), 200);
+	cr_expect_eq(credits_with(8192, 100 * one), ERPC_CREDITS_FEW);
+	cr_expect_eq(credits_with(2048, 0), ERPC_CREDITS_FEW);
+	erpc_pair_fini(&p);
+}
+
 Test(erpc_many, the_first_sessions_cannot_overflow_the_receive_buffers_and_all_get_some)
 {
 	struct erpc_session *all[MANY];

@@ -41,10 +41,20 @@ static int erpc_ep_token(struct erpc_ep *ep, uint64_t *token)
 	return 0;
 }
 
+/** Returns the most packets of a session in flight: more than ERPC_CREDITS_FEW if there is room. */
+static uint32_t erpc_ep_credits_max(const struct dev_dgram *dg)
+{
+	uint32_t room = dg->rx_room / (dg->mtu + DEV_DGRAM_ROOM);
+
+	if (dg->rx_cnt < ERPC_MANY || (dg->rx_room && room < ERPC_CREDITS_FEW))
+		return ERPC_CREDITS_FEW;
+	return dg->rx_room && room < ERPC_CREDITS_MAX ? room : ERPC_CREDITS_MAX;
+}
+
 static uint32_t erpc_ep_share(const struct erpc_ep *ep)
 {
 	uint32_t left = ep->dg->rx_cnt > ep->promised ? ep->dg->rx_cnt - ep->promised : 0;
-	uint32_t max = ep->dg->rx_cnt < ERPC_MANY ? ERPC_CREDITS_FEW : ERPC_CREDITS_MAX;
+	uint32_t max = erpc_ep_credits_max(ep->dg);
 	uint32_t share = left / ERPC_SHARE;
 
 	if (share < ERPC_CREDITS_MIN)
