@@ -92,8 +92,8 @@ static void erpc_session_slots(struct erpc_session *s, uint64_t peer_token)
 }
 
 /**
- * Returns how many packets of one GET may be in flight: no more than the receive buffer holds if
- * the endpoint is not polled.
+ * Returns how many packets of one GET may be in flight: no more than credits permit, and than the
+ * receive buffer holds if the endpoint is not polled.
  */
 static uint32_t erpc_session_window(const struct erpc_session *s)
 {
@@ -102,6 +102,8 @@ static uint32_t erpc_session_window(const struct erpc_session *s)
 
 	if (s->ep->dg->rx_room && room < window)
 		window = room;
+	if (window > ERPC_CREDITS_MAX)
+		window = ERPC_CREDITS_MAX;
 	return window ? window : 1;
 }
 

@@ -248,12 +248,12 @@ Test(erpc_get, after_a_time_out_the_window_is_restored)
 	p.net.faults.drop = 1000000; /* drops everything for a while */
 	while (!counts()->timeouts)
 		erpc_pair_run(&p, US);
-	cr_expect_eq(tx->window, 1);
+	cr_expect_eq(tx->c.window, 1);
 	p.net.faults.drop = 0;
 	see.drop = 0;
-	while (tx->window == 1)
+	while (tx->c.window == 1)
 		erpc_pair_run(&p, US);
-	cr_expect_eq(tx->window, p.end[0].s->get_window);
+	cr_expect_eq(tx->c.window, p.end[0].s->get_window);
 	end();
 }
 

@@ -52,14 +52,14 @@ static void compare_slot(const struct erpc_tx *a, const struct erpc_tx *b)
 	cr_expect_eq(a->sent_ns, b->sent_ns);
 	cr_expect_eq(a->rtt_start_ns, b->rtt_start_ns);
 	cr_expect_eq(a->rtt_pkt, b->rtt_pkt);
-	cr_expect_eq(a->window, b->window);
+	cr_expect_eq(a->c.window, b->c.window);
 	cr_expect_eq(a->pkt_seq, b->pkt_seq);
 	cr_expect_eq(a->tries, b->tries);
 	cr_expect_eq(a->type, b->type);
-	cr_expect_eq(a->rtt_pending, b->rtt_pending);
-	cr_expect_eq(a->prompt, b->prompt);
-	cr_expect_eq(a->went_back || a->overtaken || a->kept || a->early,
-		     b->went_back || b->overtaken || b->kept || b->early);
+	cr_expect_eq(a->is.rtt_pending, b->is.rtt_pending);
+	cr_expect_eq(a->is.prompt, b->is.prompt);
+	cr_expect_eq(a->is.went_back || a->is.overtaken || a->is.kept || a->is.early,
+		     b->is.went_back || b->is.overtaken || b->is.kept || b->is.early);
 }
 
 static void compare(const struct erpc_session *a, const struct erpc_session *b)

@@ -75,7 +75,7 @@ static void compare_sending(void)
 	compare_bytes(a->buf, b->buf);
 	cr_expect(!memcmp(&a->c, &b->c, sizeof(a->c)));
 	cr_expect_eq(a->seq, b->seq);
-	cr_expect_eq(a->prompt, b->prompt);
+	cr_expect_eq(a->is.prompt, b->is.prompt);
 	cr_expect_eq(single->batch.buf, any->batch.buf);
 	cr_expect_eq(single->batch.end - single->batch.fill, any->batch.end - any->batch.fill);
 	cr_expect_eq(single->send.seq, any->send.seq);

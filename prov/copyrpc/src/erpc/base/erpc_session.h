@@ -61,6 +61,7 @@ struct erpc_get_op;
 
 /* packets received behind a missing one after which it counts as lost */
 #define ERPC_EARLY_MAX 3u
+#define ERPC_TRIES_MAX UINT8_MAX      /* the timeout has grown to its maximum long before */
 #define ERPC_POS_STEP  32u            /* core uses the five low bits of a position */
 #define ERPC_BATCH_MAX ERPC_BUF_SMALL /* bytes of a batch that several messages share */
 /*
@@ -75,32 +76,37 @@ struct erpc_get_op;
 #define ERPC_RETAINED_MAX (768u << 10)
 #define ERPC_GET_PKTS_MAX 256u /* equals ERPC_CREDITS_MAX */
 
-/** Client side of a slot: two cache lines. */
+/** State of the request of a slot, in one byte. */
+struct erpc_tx_state {
+	bool rtt_pending : 1;
+	bool prompt : 1;    /* the peer responds at once */
+	bool went_back : 1; /* rewound by a loss, no packet received since */
+	bool overtaken : 1; /* BATCH: later ones arrived and wait for it */
+	bool kept : 1;      /* BATCH: arrived and waits for earlier ones */
+	uint8_t early : 2;  /* packets received behind the missing one, in a row */
+};
+
+/** Client side of a slot. Requests and responses of one packet need the first cache line only. */
 struct erpc_tx {
-	_Alignas(64) struct erpc_client c;
+	_Alignas(64) struct erpc_buf *buf; /* the request */
+	uint64_t sent_ns;      /* time of the last progress of the request; 0: not dated yet */
+	uint64_t rtt_start_ns; /* time at which rtt_pkt left; 0: not dated yet */
+	uint32_t seq;          /* BATCH: sequence number */
+	uint32_t pkt_seq;      /* number within the session of the slot's last packet */
+	uint16_t rtt_pkt;      /* packet that measures the round trip */
 	struct erpc_out_owner out;
-	struct erpc_buf *buf;       /* the request */
+	uint8_t tries; /* time-outs in a row, at most ERPC_TRIES_MAX */
+	uint8_t type;  /* enum wire_erpc_type */
+	struct erpc_tx_state is;
+	struct erpc_client c;
 	struct erpc_get_op *get_op; /* GET: the get that it is a part of */
 	uint64_t get_off;           /* GET: its first byte in that get */
-	uint64_t sent_ns;           /* time of the last progress of the request; 0: not dated yet */
-	uint64_t rtt_start_ns;      /* time at which rtt_pkt left; 0: not dated yet */
-	uint32_t rtt_pkt;           /* packet that measures the round trip */
-	uint32_t seq;               /* BATCH: sequence number */
-	uint32_t pkt_seq;           /* number within the session of the slot's last packet */
-	uint16_t window;            /* packets that may be in flight */
-	uint16_t tries;             /* time-outs in a row */
-	uint8_t type;               /* enum wire_erpc_type */
-	bool rtt_pending;
-	bool prompt;    /* the peer responds at once */
-	bool went_back; /* rewound by a loss, no packet received since */
-	bool overtaken; /* BATCH: later ones arrived and wait for it */
-	bool kept;      /* BATCH: arrived and waits for earlier ones */
-	uint8_t early;  /* packets received behind the missing one, in a row */
 };
 
 /** Server side of a slot. Requests and responses of one packet need the first cache line only. */
 struct erpc_rx {
 	_Alignas(64) struct erpc_out_owner out;
+	uint32_t last_tx;       /* GET: the device's number of the last packet that left */
 	struct erpc_buf *resp;  /* NULL: an empty response, or exposed memory */
 	uint32_t seq;           /* BATCH: sequence number, once delivered */
 	uint16_t early_num;     /* last packet received behind a missing one */
@@ -284,6 +290,8 @@ static_assert(offsetof(struct erpc_session, time.rto.min_ns) % 64 == 0, "timers,
 static_assert(offsetof(struct erpc_session, rx) ==
 		      offsetof(struct erpc_session, tx) + sizeof(struct erpc_tx) * ERPC_SLOTS,
 	      "erpc_rx_prefetch");
+static_assert(offsetof(struct erpc_tx, c.payload) == 64, "requests of one packet");
+static_assert(sizeof(struct erpc_tx_state) == 1 && ERPC_EARLY_MAX < 4, "fields of erpc_tx");
 static_assert(sizeof(struct erpc_tx) == 128 && sizeof(struct erpc_rx) == 128, "two lines each");
 
 /** Notes whether Timely's rate is below the link's. Called when it may have changed. */

@@ -49,9 +49,14 @@ void erpc_out_put(struct erpc_out *out, const struct dev_dgram_ah *to,
 		  const struct wire_erpc_hdr *h, const void *data, uint32_t len,
 		  const struct dev_mem *mem, struct erpc_buf *buf, struct erpc_out_owner *owner)
 {
-	struct dev_dgram_out *pkt = erpc_out_next(out, to, buf, owner);
+	struct dev_dgram_out *pkt = erpc_out_next(out, to, NULL, owner);
 	uint8_t *hdr = out->hdrs[out->hdr_next++ & out->hdr_mask];
 
+	pkt->flags = 0;
+	if (UTIL_UNLIKELY(buf != NULL)) {
+		erpc_out_note(out, &buf->last_tx);
+		pkt->flags = erpc_out_flags(buf);
+	}
 	wire_erpc_put(hdr, h);
 	pkt->base[0] = hdr;
 	pkt->len[0] = WIRE_ERPC_HDR_LEN;
@@ -69,19 +74,17 @@ static void erpc_out_left(struct erpc_out *out, unsigned n, uint32_t first)
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
-		if (out->owner[i]) {
+		if (out->owner[i])
 			out->owner[i]->unsent--;
-			out->owner[i]->last_tx = first + i;
-		}
-		if (out->buf[i])
-			out->buf[i]->last_tx = first + i;
+		if (out->last_tx[i])
+			*out->last_tx[i] = first + i;
 	}
 	out->cnt -= n;
 	if (UTIL_LIKELY(!out->cnt))
 		return;
 	memmove(out->pkt, out->pkt + n, out->cnt * sizeof(out->pkt[0]));
 	memmove(out->owner, out->owner + n, out->cnt * sizeof(out->owner[0]));
-	memmove(out->buf, out->buf + n, out->cnt * sizeof(out->buf[0]));
+	memmove(out->last_tx, out->last_tx + n, out->cnt * sizeof(out->last_tx[0]));
 }
 
 int erpc_out_flush_some(struct erpc_out *out)
@@ -134,7 +137,7 @@ static void erpc_out_drop(struct erpc_out *out, unsigned i)
 		out->owner[i]->unsent--;
 	memmove(out->pkt + i, out->pkt + i + 1, rest * sizeof(out->pkt[0]));
 	memmove(out->owner + i, out->owner + i + 1, rest * sizeof(out->owner[0]));
-	memmove(out->buf + i, out->buf + i + 1, rest * sizeof(out->buf[0]));
+	memmove(out->last_tx + i, out->last_tx + i + 1, rest * sizeof(out->last_tx[0]));
 	out->cnt--;
 }
 

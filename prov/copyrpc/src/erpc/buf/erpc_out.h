@@ -28,8 +28,7 @@
 
 /** Owner of packets: a slot. */
 struct erpc_out_owner {
-	uint16_t unsent;  /* packets in the burst */
-	uint32_t last_tx; /* the device's number of the last packet that left */
+	uint16_t unsent; /* packets in the burst */
 };
 
 struct erpc_out {
@@ -37,7 +36,8 @@ struct erpc_out {
 	unsigned cnt;
 	struct dev_dgram_out pkt[ERPC_BURST];
 	struct erpc_out_owner *owner[ERPC_BURST]; /* NULL: no owner */
-	struct erpc_buf *buf[ERPC_BURST];         /* NULL: not from a message buffer */
+	uint32_t
+		*last_tx[ERPC_BURST]; /* gets the device's number when the packet leaves, or NULL */
 	uint8_t (*hdrs)[WIRE_ERPC_HDR_LEN];
 	struct dev_mem *hdrs_mem;
 	uint32_t hdr_mask;
@@ -60,26 +60,29 @@ static inline bool erpc_out_room(struct erpc_out *out)
 	return UTIL_LIKELY(out->cnt < ERPC_BURST) || erpc_out_room_cold(out);
 }
 
-/** Adds a packet and fills in all but its pieces. Requires erpc_out_room. */
+/** Adds a packet and fills in all but its pieces and flags. Requires erpc_out_room. */
 static inline struct dev_dgram_out *erpc_out_next(struct erpc_out *out,
-						  const struct dev_dgram_ah *to,
-						  struct erpc_buf *buf,
+						  const struct dev_dgram_ah *to, uint32_t *last_tx,
 						  struct erpc_out_owner *owner)
 {
 	struct dev_dgram_out *pkt = &out->pkt[out->cnt];
 
 	out->owner[out->cnt] = owner;
-	out->buf[out->cnt] = buf;
+	out->last_tx[out->cnt] = last_tx;
 	out->cnt++;
 	if (owner)
 		owner->unsent++;
 	pkt->to = to;
-	pkt->flags = 0;
-	if (buf) {
-		pkt->flags = buf->sent && buf->resent ? DEV_DGRAM_REPORT : 0;
-		buf->sent = true;
-	}
 	return pkt;
+}
+
+/** Notes that a packet of the buffer is added. Returns its flags. */
+static inline uint32_t erpc_out_flags(struct erpc_buf *buf)
+{
+	uint32_t flags = UTIL_UNLIKELY(buf->sent && buf->resent) ? DEV_DGRAM_REPORT : 0;
+
+	buf->sent = true;
+	return flags;
 }
 
 /** Adds packet 0 of a message buffer: header and `len` bytes behind it. Requires erpc_out_room. */
@@ -87,8 +90,9 @@ static inline void erpc_out_put_first(struct erpc_out *out, const struct dev_dgr
 				      struct erpc_buf *buf, uint32_t len,
 				      const struct wire_erpc_hdr *h, struct erpc_out_owner *owner)
 {
-	struct dev_dgram_out *pkt = erpc_out_next(out, to, buf, owner);
+	struct dev_dgram_out *pkt = erpc_out_next(out, to, &buf->last_tx, owner);
 
+	pkt->flags = erpc_out_flags(buf);
 	wire_erpc_put(buf->hdr, h);
 	pkt->base[0] = buf->hdr;
 	pkt->len[0] = WIRE_ERPC_HDR_LEN + len;
@@ -103,6 +107,12 @@ static inline void erpc_out_put_first(struct erpc_out *out, const struct dev_dgr
 void erpc_out_put(struct erpc_out *out, const struct dev_dgram_ah *to,
 		  const struct wire_erpc_hdr *h, const void *data, uint32_t len,
 		  const struct dev_mem *mem, struct erpc_buf *buf, struct erpc_out_owner *owner);
+
+/** Records the device's number of the packet added last, which is of no buffer, in *last_tx. */
+static inline void erpc_out_note(struct erpc_out *out, uint32_t *last_tx)
+{
+	out->last_tx[out->cnt - 1] = last_tx;
+}
 
 /** Requests a report of the device for the packet added last. */
 static inline void erpc_out_report(struct erpc_out *out)

@@ -61,8 +61,8 @@ void erpc_expose_leave(struct erpc_rx *rx)
 {
 	struct erpc_exposure *l = rx->exposure;
 
-	if (l && (!l->sent || (int32_t)(rx->out.last_tx - l->last_tx) > 0))
-		l->last_tx = rx->out.last_tx;
+	if (l && (!l->sent || (int32_t)(rx->last_tx - l->last_tx) > 0))
+		l->last_tx = rx->last_tx;
 	if (l)
 		l->sent = true;
 	rx->exposure = NULL;

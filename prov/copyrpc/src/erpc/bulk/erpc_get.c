@@ -55,7 +55,7 @@ static bool erpc_get_begin(struct erpc_session *s, uint32_t slot, struct erpc_ge
 	erpc_kick_begin(s, slot, WIRE_ERPC_GET, buf, req.len);
 	erpc_client_knows(&s->tx[slot].c);
 	s->tx[slot].get_op = op;
-	s->tx[slot].window = s->get_window;
+	s->tx[slot].c.window = (uint16_t)s->get_window;
 	s->tx[slot].get_off = op->requested;
 	erpc_direct_begin(s);
 	op->requested += req.len;

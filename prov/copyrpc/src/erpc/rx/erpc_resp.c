@@ -71,7 +71,7 @@ bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 	uint32_t flying = erpc_client_in_flight(&tx->c);
 	enum erpc_verdict verdict;
 
-	if (UTIL_LIKELY(!tx->get_op &&
+	if (UTIL_LIKELY(tx->type != WIRE_ERPC_GET &&
 			erpc_client_take_single(&tx->c, h, in->len - WIRE_ERPC_HDR_LEN)))
 		return erpc_resp_single(s, slot, h, in);
 	if (UTIL_UNLIKELY(tx->get_op && !erpc_get_check(s, tx, h, in->len)))

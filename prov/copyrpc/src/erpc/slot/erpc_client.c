@@ -14,7 +14,7 @@ bool erpc_client_begin(struct erpc_client *c, uint32_t size, uint32_t resp_max)
 	if (size > WIRE_ERPC_MSG_MAX || resp_max > WIRE_ERPC_MSG_MAX ||
 	    req_pkts + wire_erpc_pkts(resp_max, c->payload) - 1 > WIRE_ERPC_PKT_MAX)
 		return false;
-	c->req_pkts = req_pkts;
+	c->req_pkts = (uint16_t)req_pkts;
 	c->resp_pkts = 0;
 	c->resp_max = resp_max;
 	c->tx = 0;
@@ -25,7 +25,7 @@ bool erpc_client_begin(struct erpc_client *c, uint32_t size, uint32_t resp_max)
 
 enum wire_erpc_kind erpc_client_next(struct erpc_client *c, uint16_t *pkt_num)
 {
-	*pkt_num = (uint16_t)c->tx++;
+	*pkt_num = c->tx++;
 	if (c->tx > c->tx_max)
 		c->tx_max = c->tx;
 	return *pkt_num < c->req_pkts ? WIRE_ERPC_REQ : WIRE_ERPC_RFR;
@@ -40,9 +40,9 @@ static void erpc_client_pass(struct erpc_client *c, uint32_t pkt_num)
 		erpc_ahead_shift(&c->ahead, n < ERPC_AHEAD_MAX ? n : ERPC_AHEAD_MAX);
 		pkt_num += erpc_ahead_take(&c->ahead);
 	}
-	c->rx = pkt_num;
-	if (c->tx < pkt_num) /* counted as lost, but late */
-		c->tx = pkt_num;
+	c->rx = (uint16_t)pkt_num;
+	if (c->tx < c->rx) /* counted as lost, but late */
+		c->tx = c->rx;
 }
 
 /** Takes a part of the response. The first part sets the size. */
@@ -56,7 +56,7 @@ static enum erpc_verdict erpc_client_take_resp(struct erpc_client *c, const stru
 	    len != wire_erpc_pkt_len(size, c->payload, part))
 		return ERPC_BAD;
 	c->resp_size = size;
-	c->resp_pkts = wire_erpc_pkts(size, c->payload);
+	c->resp_pkts = (uint16_t)wire_erpc_pkts(size, c->payload);
 	erpc_client_pass(c, h->pkt_num + 1u);
 	return c->rx == c->req_pkts + c->resp_pkts - 1 ? ERPC_LAST : ERPC_TAKE;
 }

@@ -22,6 +22,7 @@
 #ifndef ERPC_SLOT_ERPC_CLIENT_H
 #define ERPC_SLOT_ERPC_CLIENT_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -46,18 +47,23 @@ enum erpc_verdict {
 	ERPC_BAD,    /* violates the protocol */
 };
 
+/** Requests and responses of one packet need the fields up to resp_max only. */
 struct erpc_client {
 	uint64_t req_num;
-	uint32_t payload;   /* bytes of a packet behind its header */
-	uint32_t req_pkts;  /* n; 0: the slot is free */
-	uint32_t resp_pkts; /* m; 0: unknown */
-	uint32_t resp_size; /* bytes, if m is known */
-	uint32_t resp_max;  /* largest response that the caller accepts */
-	uint32_t tx;
-	uint32_t tx_max; /* highest tx so far: packets counted as lost may be late */
-	uint32_t rx;
+	uint16_t req_pkts;  /* n; 0: the slot is free */
+	uint16_t resp_pkts; /* m; 0: unknown */
+	uint16_t tx;
+	uint16_t tx_max; /* highest tx so far: packets counted as lost may be late */
+	uint16_t rx;
+	uint16_t window;   /* packets that may be in flight, set by the caller */
+	uint32_t resp_max; /* largest response that the caller accepts */
+	uint32_t payload;  /* bytes of a packet behind its header */
+	/* bytes, if m is known; not set by a response that ends its request in one packet */
+	uint32_t resp_size;
 	struct erpc_ahead ahead; /* behind rx */
 };
+
+static_assert(2 * WIRE_ERPC_PKT_MAX <= UINT16_MAX, "numbers of packets");
 
 static inline bool erpc_ahead_is_empty(const struct erpc_ahead *ahead)
 {
@@ -123,7 +129,7 @@ bool erpc_client_begin(struct erpc_client *c, uint32_t size, uint32_t resp_max);
 static inline void erpc_client_knows(struct erpc_client *c)
 {
 	c->resp_size = c->resp_max;
-	c->resp_pkts = wire_erpc_pkts(c->resp_max, c->payload);
+	c->resp_pkts = (uint16_t)wire_erpc_pkts(c->resp_max, c->payload);
 	erpc_ahead_clear(&c->ahead);
 }
 
@@ -144,6 +150,12 @@ static inline uint32_t erpc_client_in_flight(const struct erpc_client *c)
 	return c->tx - c->rx;
 }
 
+/** Returns true if the window permits no further packet. */
+static inline bool erpc_client_is_full(const struct erpc_client *c)
+{
+	return erpc_client_in_flight(c) >= c->window;
+}
+
 /** Begins a request of one packet with a response of one packet. Cannot fail. */
 static inline void erpc_client_begin_single(struct erpc_client *c, uint32_t resp_max)
 {
@@ -161,7 +173,7 @@ enum wire_erpc_kind erpc_client_next(struct erpc_client *c, uint16_t *pkt_num);
 /** Counts `n` more packets as sent: parts that the last packet requests behind its own. */
 static inline void erpc_client_next_run(struct erpc_client *c, uint32_t n)
 {
-	c->tx += n;
+	c->tx = (uint16_t)(c->tx + n);
 	if (c->tx > c->tx_max)
 		c->tx_max = c->tx;
 }
@@ -182,16 +194,15 @@ enum erpc_verdict erpc_client_take(struct erpc_client *c, const struct wire_erpc
 
 /**
  * Takes a RESP that completes a request of one packet, with one credit. Returns false for any other
- * packet, without a change; erpc_client_take gives its verdict.
+ * packet, without a change; erpc_client_take gives its verdict. Requires that resp_max is at most
+ * one packet.
  */
 static inline bool erpc_client_take_single(struct erpc_client *c, const struct wire_erpc_hdr *h,
 					   uint32_t len)
 {
 	if (h->req_num != c->req_num || c->req_pkts != 1 || c->tx != 1 || c->rx || h->pkt_num ||
-	    h->kind != WIRE_ERPC_RESP || len != h->msg_size || len > c->resp_max ||
-	    len > c->payload)
+	    h->kind != WIRE_ERPC_RESP || len != h->msg_size || len > c->resp_max)
 		return false;
-	c->resp_size = len;
 	c->resp_pkts = 1;
 	c->rx = 1;
 	return true;

@@ -65,7 +65,6 @@ UTIL_INLINE void erpc_batch_leave(struct erpc_session *s, struct erpc_buf *buf, 
 	struct wire_erpc_batch head = { .seq = s->send.seq };
 	uint32_t slot = (uint32_t)__builtin_ctz(s->send.free_mask);
 	struct erpc_tx *tx = &s->tx[slot];
-	bool prompt = !buf->has_calls;
 
 	tx->seq = head.seq;
 	s->send.seq = head.seq + 1;
@@ -78,7 +77,6 @@ UTIL_INLINE void erpc_batch_leave(struct erpc_session *s, struct erpc_buf *buf, 
 		erpc_kick_now(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
 	else
 		erpc_kick_begin(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
-	tx->prompt = prompt;
 }
 
 /* ---- single messages ---- */

@@ -20,7 +20,6 @@ bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct
 	else if (!erpc_client_begin(&tx->c, buf->len, resp_max))
 		return false;
 	erpc_kick_init(s, slot, type, buf);
-	tx->rtt_pending = false;
 	s->send.pending_mask |= 1u << slot;
 	return true;
 }
@@ -37,7 +36,7 @@ static void erpc_kick_measure_none(struct erpc_session *s)
 		struct erpc_tx *tx = &s->tx[slot];
 
 		/* All packets but the last are acknowledged at once. */
-		tx->rtt_pending &= tx->rtt_pkt + 1 < tx->c.req_pkts;
+		tx->is.rtt_pending &= tx->rtt_pkt + 1 < tx->c.req_pkts;
 	}
 }
 
@@ -53,12 +52,12 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 	}
 	s->credit.avail += erpc_client_go_back(&tx->c);
 	s->send.pending_mask |= 1u << slot;
-	tx->rtt_pending = false;
+	tx->is.rtt_pending = false;
 	if (slot < ERPC_BATCH_SLOTS)
 		erpc_kick_measure_none(s);
-	tx->early = 0;
-	tx->went_back = true;
-	tx->overtaken = false;
+	tx->is.early = 0;
+	tx->is.went_back = true;
+	tx->is.overtaken = false;
 	tx->sent_ns = s->ep->now_ns;
 	if (tx->buf)
 		tx->buf->resent = true;
@@ -122,7 +121,7 @@ static inline bool erpc_kick_requests(const struct erpc_session *s, const struct
 {
 	if (s->paced)
 		return false;
-	return tx->c.tx ? tx->c.tx >= tx->c.req_pkts : tx->get_op && !tx->c.tx_max;
+	return tx->c.tx ? tx->c.tx >= tx->c.req_pkts : tx->type == WIRE_ERPC_GET && !tx->c.tx_max;
 }
 
 /**
@@ -137,7 +136,7 @@ static inline uint32_t erpc_kick_run(const struct erpc_session *s, const struct 
 	if (UTIL_LIKELY(!erpc_kick_requests(s, tx)))
 		return 1;
 	n = erpc_client_sendable(c);
-	window = tx->window - erpc_client_in_flight(c);
+	window = c->window - erpc_client_in_flight(c);
 	n = n < window ? n : window;
 	n = n < s->credit.avail ? n : s->credit.avail;
 	return n < WIRE_ERPC_RUN_MAX ? n : WIRE_ERPC_RUN_MAX;
@@ -150,8 +149,9 @@ static inline uint32_t erpc_kick_run(const struct erpc_session *s, const struct 
 static inline bool erpc_kick_run_waits(const struct erpc_session *s, const struct erpc_tx *tx,
 				       uint32_t run)
 {
-	return tx->get_op && !s->paced && run < tx->window / 4 &&
-	       run < erpc_client_sendable(&tx->c) && erpc_client_in_flight(&tx->c) > tx->window / 2;
+	return tx->type == WIRE_ERPC_GET && !s->paced && run < tx->c.window / 4u &&
+	       run < erpc_client_sendable(&tx->c) &&
+	       erpc_client_in_flight(&tx->c) > tx->c.window / 2u;
 }
 
 /** Makes a GET request `more` parts behind the first. */
@@ -201,8 +201,8 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx, uint32_
 	else
 		erpc_out_put(out, s->ah, &h, buf->data + (size_t)h.pkt_num * s->payload * !!len,
 			     len, buf->mem, buf, &tx->out);
-	if (!tx->rtt_pending && !again) {
-		tx->rtt_pending = true;
+	if (!tx->is.rtt_pending && !again) {
+		tx->is.rtt_pending = true;
 		tx->rtt_pkt = h.pkt_num;
 		tx->rtt_start_ns = s->ep->running ? s->ep->now_ns : 0;
 	}
@@ -223,7 +223,7 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 	uint32_t run;
 
 	while (erpc_client_sendable(&tx->c)) {
-		if (erpc_client_in_flight(&tx->c) >= tx->window)
+		if (erpc_client_is_full(&tx->c))
 			return true;
 		if (!s->credit.avail) {
 			s->conn.chan.stats->no_credit++;
@@ -240,7 +240,7 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 		if (UTIL_UNLIKELY(erpc_kick_run_waits(s, tx, run)))
 			return true;
 		s->credit.avail -= run;
-		if (UTIL_LIKELY(!tx->c.tx_max && tx->c.req_pkts == 1 && !tx->get_op))
+		if (UTIL_LIKELY(!tx->c.tx_max && tx->c.req_pkts == 1 && tx->type != WIRE_ERPC_GET))
 			erpc_kick_first(s, tx);
 		else
 			erpc_kick_packet(s, tx, run);
@@ -288,11 +288,11 @@ void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)
 	struct erpc_tx *kept = &s->tx[slot];
 
 	/* KEPT is sent at once, so it measures the round trip; the response will be delayed. */
-	if (kept->rtt_pending && kept->rtt_pkt == kept->c.req_pkts - 1 &&
+	if (kept->is.rtt_pending && kept->rtt_pkt == kept->c.req_pkts - 1 &&
 	    s->ep->now_ns > kept->rtt_start_ns)
 		erpc_rto_sample(&s->time.rto, s->ep->now_ns - kept->rtt_start_ns);
-	kept->rtt_pending = false;
-	kept->kept = true;
+	kept->is.rtt_pending = false;
+	kept->is.kept = true;
 	for (; busy; busy &= busy - 1) {
 		uint32_t before = (uint32_t)__builtin_ctz(busy);
 		struct erpc_tx *tx = &s->tx[before];
@@ -302,7 +302,7 @@ void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)
 		/* The missing batch may be unsent, or sent after this one and still in flight. */
 		if (erpc_client_sendable(&tx->c) || (int32_t)(tx->pkt_seq - kept->pkt_seq) > 0)
 			return;
-		tx->overtaken = true;
+		tx->is.overtaken = true;
 		erpc_kick_early(s, before);
 		return;
 	}
@@ -315,7 +315,7 @@ erpc_kick_recovered_cold(struct erpc_session *s, struct erpc_tx *tx)
 	if (!erpc_loss_is_certain(s))
 		erpc_rto_keep(&s->time.rto, tx->tries);
 	tx->tries = 0;
-	tx->window = tx->get_op ? s->get_window : ERPC_CREDITS_MAX;
+	tx->c.window = tx->type == WIRE_ERPC_GET ? (uint16_t)s->get_window : ERPC_CREDITS_MAX;
 }
 
 void erpc_kick_acked(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h)
@@ -323,13 +323,13 @@ void erpc_kick_acked(struct erpc_session *s, struct erpc_tx *tx, const struct wi
 	uint64_t now_ns = s->ep->now_ns, rtt_ns;
 
 	tx->sent_ns = now_ns;
-	tx->early = 0;
-	tx->went_back = false;
+	tx->is.early = 0;
+	tx->is.went_back = false;
 	if (UTIL_UNLIKELY(tx->tries))
 		erpc_kick_recovered_cold(s, tx);
-	if (!tx->rtt_pending || h->pkt_num < tx->rtt_pkt)
+	if (!tx->is.rtt_pending || h->pkt_num < tx->rtt_pkt)
 		return;
-	tx->rtt_pending = false;
+	tx->is.rtt_pending = false;
 	if ((h->pkt_num > tx->rtt_pkt && s->ep->paces) || now_ns <= tx->rtt_start_ns ||
 	    (h->req_type > WIRE_ERPC_LATE && h->req_type != WIRE_ERPC_AWAY))
 		return;
@@ -359,7 +359,7 @@ void erpc_kick_missing(struct erpc_session *s, uint32_t slot)
 	if (!erpc_client_in_flight(&tx->c) || tx->out.unsent)
 		return;
 	/* A report from before the retransmission is out of date. */
-	if (tx->went_back && s->ep->now_ns - tx->sent_ns < s->time.rto.srtt_ns)
+	if (tx->is.went_back && s->ep->now_ns - tx->sent_ns < s->time.rto.srtt_ns)
 		return;
 	erpc_kick_go_back(s, slot);
 }
@@ -368,9 +368,9 @@ void erpc_kick_early(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
-	if (tx->early < ERPC_EARLY_MAX)
-		tx->early++;
-	if (tx->early == ERPC_EARLY_MAX)
+	if (tx->is.early < ERPC_EARLY_MAX)
+		tx->is.early++;
+	if (tx->is.early == ERPC_EARLY_MAX)
 		erpc_kick_missing(s, slot);
 }
 
@@ -387,7 +387,7 @@ void erpc_kick_stamp(struct erpc_ep *ep)
 		for (busy = ~s->send.free_mask & ERPC_FREE_ALL; busy; busy &= busy - 1) {
 			struct erpc_tx *tx = &s->tx[__builtin_ctz(busy)];
 
-			if (tx->rtt_pending && !tx->rtt_start_ns) {
+			if (tx->is.rtt_pending && !tx->rtt_start_ns) {
 				tx->rtt_start_ns = ep->now_ns;
 				tx->sent_ns = ep->now_ns;
 			}

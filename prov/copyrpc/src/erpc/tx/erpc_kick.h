@@ -94,15 +94,11 @@ static inline void erpc_kick_init(struct erpc_session *s, uint32_t slot, uint8_t
 
 	tx->buf = buf;
 	tx->sent_ns = s->ep->now_ns;
-	tx->window = ERPC_CREDITS_MAX;
+	tx->c.window = ERPC_CREDITS_MAX;
 	s->send.free_mask &= ~(1u << slot);
 	tx->tries = 0;
-	tx->went_back = false;
-	tx->overtaken = false;
-	tx->kept = false;
-	tx->early = 0;
 	tx->type = type;
-	tx->prompt = type == WIRE_ERPC_REPLIES;
+	tx->is = (struct erpc_tx_state){ .prompt = type != WIRE_ERPC_GET && !buf->has_calls };
 }
 
 /**
@@ -127,7 +123,7 @@ static inline void erpc_kick_first_packet(struct erpc_session *s, struct erpc_tx
 	tx->pkt_seq = ++s->send.pkts_sent;
 	tx->rtt_pkt = 0;
 	tx->rtt_start_ns = ep->running ? ep->now_ns : 0;
-	tx->rtt_pending = true;
+	tx->is.rtt_pending = true;
 	util_stats_add(&ep->stats->tx_pkts, 1);
 	erpc_out_put_first(&ep->out, s->ah, buf, len, &h, &tx->out);
 	erpc_loss_watch(s);

@@ -23,8 +23,8 @@ void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
  */
 static bool erpc_loss_is_passed(const struct erpc_session *s, const struct erpc_tx *tx)
 {
-	return !tx->tries &&
-	       (tx->overtaken || (tx->prompt && !tx->kept && tx->sent_ns < s->time.acked_tx_ns));
+	return !tx->tries && (tx->is.overtaken ||
+			      (tx->is.prompt && !tx->is.kept && tx->sent_ns < s->time.acked_tx_ns));
 }
 
 static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
@@ -35,9 +35,9 @@ static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
 		erpc_loss_note(s);
 	s->conn.chan.stats->timeouts++;
 	/* A peer that sends packets does not get ever longer timeouts. */
-	if (tx->tries < (s->rx_ns > tx->sent_ns ? ERPC_ALIVE_TRIES : UINT16_MAX))
+	if (tx->tries < (s->rx_ns > tx->sent_ns ? ERPC_ALIVE_TRIES : ERPC_TRIES_MAX))
 		tx->tries++;
-	tx->window = 1;
+	tx->c.window = 1;
 	erpc_kick_go_back(s, slot);
 }
 
@@ -49,7 +49,7 @@ static uint64_t erpc_loss_resend_timeout(const struct erpc_session *s, const str
 	if (erpc_loss_is_passed(s, tx))
 		return erpc_rto_rack_ns(&s->time.rto);
 	/* A KEPT batch is not probed before the earlier ones. */
-	silence = erpc_loss_is_certain(s) && (!tx->kept || tx->seq == s->send.seq_done)
+	silence = erpc_loss_is_certain(s) && (!tx->is.kept || tx->seq == s->send.seq_done)
 			  ? erpc_rto_probe(&s->time.rto, tx->tries)
 			  : erpc_rto_after(&s->time.rto, tx->tries);
 	return tx->tries ? erpc_rto_spread(silence, s->token + tx->c.req_num + tx->tries) : silence;
@@ -64,7 +64,8 @@ static uint64_t erpc_loss_slot(struct erpc_session *s, uint32_t slot)
 	if (due_ns > now_ns) {
 		uint64_t look_ns = now_ns + erpc_rto_rack_ns(&s->time.rto);
 
-		return !tx->get_op && !tx->tries && look_ns < due_ns ? look_ns : due_ns;
+		return tx->type != WIRE_ERPC_GET && !tx->tries && look_ns < due_ns ? look_ns
+										   : due_ns;
 	}
 	if (!tx->out.unsent)
 		erpc_loss_timeout(s, slot);

@@ -50,8 +50,11 @@ bool erpc_respond_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num
 	else
 		erpc_out_put(out, s->ah, &h, len ? rx->get_src + (size_t)part * s->payload : NULL,
 			     len, len ? rx->exposure_mem : NULL, NULL, &rx->out);
-	if (rx->get_src && out->dg->inline_max < out->dg->mtu)
-		erpc_out_report(out); /* unexpose waits for the device */
+	if (rx->get_src) { /* unexpose waits for the device */
+		erpc_out_note(out, &rx->last_tx);
+		if (out->dg->inline_max < out->dg->mtu)
+			erpc_out_report(out);
+	}
 	return true;
 }
 
