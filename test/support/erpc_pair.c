@@ -227,12 +227,12 @@ void erpc_pair_check(struct erpc_pair *p)
 		cr_assert_eq(e->down, 0);
 		cr_assert_eq(e->received, e->peer->sent);
 		cr_assert_eq(e->replies, e->calls_sent);
-		cr_assert_eq(e->acked, e->s->send.posted_pos);
-		cr_assert_eq(e->s->credit.avail, e->s->credit.max, "credits are conserved");
+		cr_assert_eq(e->acked, e->s->pos.posted);
+		cr_assert_eq(e->s->credit.avail, e->s->credit_max, "credits are conserved");
 		cr_assert_eq(e->s->calls.grant_left, ERPC_GRANT);
 		cr_assert_eq(e->s->resp.calls_pending, 0);
 		cr_assert_eq(e->s->reply_reserved, 0);
-		cr_assert_eq(e->s->retained_len, 0);
+		cr_assert_eq(e->s->resp.retained_len, 0);
 		cr_assert_eq(e->s->calls.open.used_cnt, 0);
 		cr_assert_eq(e->ep->bodies.used_cnt, 0);
 	}

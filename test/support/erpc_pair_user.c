@@ -216,7 +216,7 @@ static int pair_send_as(struct pair_end *e, unsigned flags, bool is_frame)
 	free(buf);
 	if (ret >= 0) {
 		e->sent++;
-		e->s->conn.chan.awaited = e->s->send.posted_pos;
+		e->s->conn.chan.awaited = e->s->pos.posted;
 	}
 	return ret < 0 ? ret : 0;
 }

@@ -128,13 +128,13 @@ Test(erpc_body, delivered_bytes_count_as_retained_until_freed)
 
 	delivered->delivered = true;
 	delivered->refs++;
-	s->retained_len = delivered->len;
+	s->resp.retained_len = delivered->len;
 	erpc_body_put(delivered);
-	cr_expect_eq(s->retained_len, 100);
+	cr_expect_eq(s->resp.retained_len, 100);
 	erpc_body_put(undelivered);
-	cr_expect_eq(s->retained_len, 100, "an undelivered body does not count");
+	cr_expect_eq(s->resp.retained_len, 100, "an undelivered body does not count");
 	erpc_body_put(delivered);
-	cr_expect_eq(s->retained_len, 0);
+	cr_expect_eq(s->resp.retained_len, 0);
 }
 
 Test(erpc_body, assembled_bodies_use_the_heap)

@@ -171,7 +171,7 @@ static void send_with_lost_responses(uint32_t cnt)
 	to_lose = cnt;
 	p.net.hook = lose_responses;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	while (p.end[0].acked != p.end[0].s->send.posted_pos)
+	while (p.end[0].acked != p.end[0].s->pos.posted)
 		erpc_pair_run(&p, 1000);
 	cr_assert_eq(to_lose, 0);
 }
@@ -215,7 +215,7 @@ Test(erpc_session, a_first_loss_does_not_lose_the_last_response, .init = setup, 
 	cr_assert_not(s->lossy);
 	while (erpc_session_is_busy(s))
 		erpc_pair_run(&p, 1000);
-	cr_expect_eq(p.end[0].acked, p.end[0].s->send.posted_pos);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->pos.posted);
 }
 
 /**
@@ -246,7 +246,7 @@ Test(erpc_session, a_session_closed_when_idle_owes_no_response, .init = setup, .
 		cr_assert_lt(rounds, 1000000);
 	}
 	cr_expect_eq(to_lose, 0);
-	cr_expect_eq(p.end[0].acked, p.end[0].s->send.posted_pos);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->pos.posted);
 }
 
 /** Closes after a send without a report: does the device still read the address? */
@@ -355,7 +355,7 @@ Test(erpc_session, credits_are_the_smaller_of_both_ends, .init = setup, .fini = 
 	erpc_session_close(s);
 	plenty.credits = UINT16_MAX;
 	s = join_with(plenty);
-	cr_expect_eq(s->credit.avail, s->credit.promised);
+	cr_expect_eq(s->credit.avail, s->credit_promised);
 	erpc_session_close(s);
 }
 
@@ -397,8 +397,8 @@ Test(erpc_session, a_stopped_session_is_in_no_list)
 	for (unsigned i = 0; i < 2; i++) {
 		struct erpc_session *s = open_with(MTU, rates[i]);
 		struct erpc_ep *ep = s->ep;
-		struct util_list *const lists[] = { &ep->dirty, &ep->fresh, &ep->waiting,
-						    &ep->piggybacking, &ep->failing };
+		struct util_list *const lists[] = { &ep->dirty, &ep->waiting, &ep->piggybacking,
+						    &ep->failing };
 
 		for (unsigned k = 0; k < 20; k++)
 			pair_send(&p.end[0], 0);
@@ -411,6 +411,7 @@ Test(erpc_session, a_stopped_session_is_in_no_list)
 		erpc_session_stop(s);
 		for (unsigned k = 0; k < sizeof(lists) / sizeof(lists[0]); k++)
 			cr_expect(util_list_is_empty(lists[k]), "%u", k);
+		cr_expect(util_stack_is_empty(&ep->fresh));
 		cr_expect_eq(ep->timers.cnt, 0);
 		cr_expect_eq(ep->wheel.cnt, 0);
 		cr_expect_eq(ep->out.cnt, 0, "no packet is in the burst");
@@ -434,7 +435,7 @@ Test(erpc_session, is_busy_while_a_response_is_due, .init = setup, .fini = teard
 	s->rx[ERPC_SLOTS - 1].out.unsent = 1;
 	cr_expect(erpc_session_is_busy(s));
 	s->rx[ERPC_SLOTS - 1].out.unsent = 0;
-	util_list_push_back(&s->resp.replies, &reply);
+	util_list_push_back(&s->replies, &reply);
 	cr_expect(erpc_session_is_busy(s));
 	util_list_remove(&reply);
 	cr_expect_not(erpc_session_is_busy(s));

@@ -58,7 +58,7 @@ bool erpc_session_is_busy(const struct erpc_session *s)
 	if (s->err)
 		return false;
 	return s->batch.buf || s->send.free_mask != ERPC_FREE_ALL || s->resp.due_mask ||
-	       s->ack.wait_mask || s->ack.empty_mask || !util_list_is_empty(&s->resp.replies) ||
+	       s->ack.wait_mask || s->ack.empty_mask || !util_list_is_empty(&s->replies) ||
 	       erpc_session_has_unsent(s) || erpc_session_lingers(s);
 }
 

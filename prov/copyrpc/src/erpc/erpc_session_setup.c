@@ -24,11 +24,10 @@
 static void erpc_session_lists(struct erpc_session *s)
 {
 	util_list_init(&s->bodies);
-	util_list_init(&s->resp.replies);
+	util_list_init(&s->replies);
 	util_list_init(&s->gets.pending);
 	util_list_init(&s->gets.open);
 	util_list_init(&s->dirty_link);
-	util_list_init(&s->fresh_link);
 	util_list_init(&s->wait_link);
 	util_list_init(&s->piggyback_link);
 	util_list_init(&s->fail_link);
@@ -46,12 +45,12 @@ int erpc_session_open(struct erpc_ep *ep, struct wire_erpc_params *params,
 
 	if (!s)
 		return -FI_ENOMEM;
-	ret = erpc_ep_alloc_num(ep, &s->num, &s->credit.max, &s->token);
+	ret = erpc_ep_alloc_num(ep, &s->num, &s->credit_max, &s->token);
 	if (ret) {
 		erpc_ep_free_session(ep, s);
 		return ret;
 	}
-	s->credit.promised = s->credit.max;
+	s->credit_promised = s->credit_max;
 	s->mtu = ep->dg->mtu;
 	s->ep = ep;
 	s->conn.up = ep->up;
@@ -63,7 +62,7 @@ int erpc_session_open(struct erpc_ep *ep, struct wire_erpc_params *params,
 	*params = (struct wire_erpc_params){
 		.version = WIRE_ERPC_VERSION,
 		.session = s->num,
-		.credits = (uint16_t)s->credit.max,
+		.credits = (uint16_t)s->credit_max,
 		.token = s->token,
 		.mtu = s->mtu,
 	};
@@ -121,7 +120,7 @@ static void erpc_session_limits(struct erpc_session *s)
 	s->conn.chan.held_max = (uint32_t)(ERPC_GRANT / erpc_call_cost(sizeof(struct wire_status)) /
 					   CORE_CHAN_HELD_PART);
 	s->conn.chan.get_min = ERPC_GET_MIN;
-	s->conn.chan.posted = &s->send.posted_pos;
+	s->conn.chan.posted = &s->pos.posted;
 	s->calls.grant_left = ERPC_GRANT;
 	s->get_window = erpc_session_window(s);
 	s->get_max = parts < ERPC_GET_MAX ? (uint32_t)parts : ERPC_GET_MAX;
@@ -184,14 +183,15 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *
 		return ret;
 	s->payload = mtu - WIRE_ERPC_HDR_LEN;
 	s->batch_max = s->payload < ERPC_BATCH_MAX ? s->payload : ERPC_BATCH_MAX;
+	s->reply_max = s->batch_max;
 	s->batch_long_max = s->payload * ERPC_BATCH_PKTS < ERPC_BATCH_LONG
 				    ? s->payload * ERPC_BATCH_PKTS
 				    : ERPC_BATCH_LONG;
 	s->peer_num = peer->session;
 	s->peer_tag = (uint16_t)peer->token;
-	if (peer->credits < s->credit.max)
-		s->credit.max = peer->credits;
-	s->credit.avail = s->credit.max;
+	if (peer->credits < s->credit_max)
+		s->credit_max = peer->credits;
+	s->credit.avail = s->credit_max;
 	erpc_session_slots(s, peer->token);
 	erpc_session_limits(s);
 	erpc_session_timeout(s);
@@ -217,7 +217,7 @@ static void erpc_session_leave_lists(struct erpc_session *s)
 	erpc_direct_forget(s);
 	util_list_remove(&s->dirty_link);
 	erpc_wheel_remove(&s->ep->timers, &s->time.timer);
-	util_list_remove(&s->fresh_link);
+	util_stack_remove(&s->ep->fresh, &s->fresh);
 	util_list_remove(&s->wait_link);
 	util_list_remove(&s->piggyback_link);
 	util_list_remove(&s->fail_link);
@@ -250,7 +250,7 @@ static void erpc_session_drop_bufs(struct erpc_session *s)
 	s->batch.buf = NULL;
 	s->send.waits &= ~ERPC_WAITS_BATCH;
 	erpc_session_close_all(s);
-	while ((first = util_list_pop(&s->resp.replies)))
+	while ((first = util_list_pop(&s->replies)))
 		erpc_buf_free(bufs, UTIL_CONTAINER_OF(first, struct erpc_buf, link));
 	for (slot = 0; slot < ERPC_SLOTS; slot++) {
 		erpc_buf_free(bufs, s->tx[slot].buf);
@@ -307,7 +307,7 @@ void erpc_session_close(struct erpc_session *s)
 		erpc_body_put(body);
 	}
 	util_idmap_fini(&s->calls.open);
-	erpc_ep_free_num(ep, s->num, s->credit.promised);
+	erpc_ep_free_num(ep, s->num, s->credit_promised);
 	if (!erpc_session_is_read(s)) {
 		erpc_session_free(s);
 		return;

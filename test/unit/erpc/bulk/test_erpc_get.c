@@ -116,7 +116,7 @@ Test(erpc_get, one_packet_requests_the_whole_window)
 	cr_assert(pair_get(&p.end[0]));
 	erpc_pair_run(&p, US);
 	cr_expect_eq(see.asked, 1);
-	cr_expect_eq(see.asked_parts, p.end[0].s->credit.max, "credits bound it");
+	cr_expect_eq(see.asked_parts, p.end[0].s->credit_max, "credits bound it");
 	until_done(2);
 	cr_expect_eq(see.asked_parts, see.came, "no part is requested twice");
 	cr_expect_eq(counts()->resent, 0);
@@ -143,7 +143,7 @@ Test(erpc_get, lost_requests_are_repeated)
 
 	for (i = 1, cnt = 1; i <= cnt; i++) {
 		begin(MTU);
-		p.end[0].get_exact = 2 * p.end[0].s->credit.max * p.end[0].s->payload;
+		p.end[0].get_exact = 2 * p.end[0].s->credit_max * p.end[0].s->payload;
 		see.drop_ask = i;
 		cr_assert(pair_get(&p.end[0]));
 		until_done(1);
@@ -213,7 +213,7 @@ Test(erpc_get, in_flight_is_bounded_by_the_window)
 	uint32_t most;
 
 	begin(60000);
-	cr_assert_lt(p.end[0].s->get_window, p.end[0].s->credit.max / 2);
+	cr_assert_lt(p.end[0].s->get_window, p.end[0].s->credit_max / 2);
 	most = most_under_way();
 	cr_expect_leq(most * p.end[0].s->payload, 512u << 10);
 	cr_expect_eq(most, p.end[0].s->get_window, "the window is used");

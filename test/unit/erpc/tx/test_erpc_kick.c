@@ -67,7 +67,7 @@ static void until_arrived(void)
 {
 	unsigned rounds;
 
-	for (rounds = 0; p.end[0].acked != p.end[0].s->send.posted_pos; rounds++) {
+	for (rounds = 0; p.end[0].acked != p.end[0].s->pos.posted; rounds++) {
 		erpc_pair_run(&p, US);
 		cr_assert_lt(rounds, 1000000);
 	}

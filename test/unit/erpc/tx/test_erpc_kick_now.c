@@ -70,9 +70,9 @@ static void compare(const struct erpc_session *a, const struct erpc_session *b)
 	cr_expect_eq(a->credit.avail, b->credit.avail);
 	cr_expect_eq(a->send.free_mask, b->send.free_mask);
 	cr_expect_eq(a->send.pending_mask, b->send.pending_mask);
-	cr_expect_eq(a->send.pkts_sent, b->send.pkts_sent);
+	cr_expect_eq(a->credit.pkts_sent, b->credit.pkts_sent);
 	cr_expect_eq(a->time.watch_ns, b->time.watch_ns);
-	cr_expect_eq(util_list_is_empty(&a->fresh_link), util_list_is_empty(&b->fresh_link));
+	cr_expect_eq(util_stack_is_on(&a->fresh), util_stack_is_on(&b->fresh));
 	cr_assert_eq(oa->cnt, 1);
 	cr_assert_eq(ob->cnt, 1);
 	cr_assert_eq(oa->pkt[0].len[0], WIRE_ERPC_HDR_LEN + LEN);

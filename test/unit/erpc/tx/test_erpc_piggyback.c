@@ -100,7 +100,7 @@ Test(erpc_piggyback, a_receiver_without_replies_responds_at_once)
 	for (i = 0; i < ROUNDS; i++) {
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
 		erpc_pair_run(&p, SOON_NS);
-		cr_assert_eq(p.end[0].acked, p.end[0].s->send.posted_pos);
+		cr_assert_eq(p.end[0].acked, p.end[0].s->pos.posted);
 	}
 	cr_expect_eq(resps, ROUNDS);
 	end();
@@ -122,7 +122,7 @@ Test(erpc_piggyback, an_ack_without_a_batch_leaves_after_the_delay)
 	erpc_pair_run(&p, SOON_NS);
 	cr_assert_eq(b->s->ack.wait_mask | b->s->ack.empty_mask, 0);
 	cr_assert_eq(resps, 1);
-	cr_assert_eq(a->acked, a->s->send.posted_pos);
+	cr_assert_eq(a->acked, a->s->pos.posted);
 	cr_expect_eq(sum_losses(), 0);
 	end();
 }
@@ -138,7 +138,7 @@ Test(erpc_piggyback, few_acks_wait_when_one_side_stops_sending)
 		receive(&p.end[1]);
 		cr_assert_leq(__builtin_popcount(p.end[1].s->ack.wait_mask), ERPC_PIGGYBACK_MAX);
 	}
-	cr_assert_lt(p.end[1].s->ack.quick_replies, 0);
+	cr_assert_lt(p.end[1].s->trust.quick_replies, 0);
 	resps = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_run(&p, SOON_NS);
@@ -158,7 +158,7 @@ static uint32_t count_waits(uint32_t rounds)
 		erpc_ep_progress(p.end[1].ep, p.net.now_ns);
 		fake_net_run(&p.net, p.net.now_ns + 6000);
 		erpc_ep_progress(p.end[1].ep, p.net.now_ns);
-		waited += p.end[1].acked != p.end[1].s->send.posted_pos;
+		waited += p.end[1].acked != p.end[1].s->pos.posted;
 		fake_net_run(&p.net, p.net.now_ns + 1000000);
 	}
 	end();
@@ -294,18 +294,18 @@ Test(erpc_piggyback, without_credits_acks_do_not_wait)
 	ping_pong(8);
 	erpc_pair_settle(&p);
 	s = p.end[1].s;
-	s->ack.quick_replies = ERPC_PIGGYBACK_TRUST;
-	taken = leave_credits(s, s->credit.max / 2);
+	s->trust.quick_replies = ERPC_PIGGYBACK_TRUST;
+	taken = leave_credits(s, s->credit_max / 2);
 	resps = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	receive(&p.end[1]);
 	cr_expect_eq(s->ack.wait_mask, 0);
 	erpc_pair_run(&p, SOON_NS);
 	cr_expect_eq(resps, 1);
-	cr_expect_eq(p.end[0].acked, p.end[0].s->send.posted_pos);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->pos.posted);
 
 	/* With one more credit it waits. */
-	s->ack.quick_replies = ERPC_PIGGYBACK_TRUST;
+	s->trust.quick_replies = ERPC_PIGGYBACK_TRUST;
 	s->credit.avail++;
 	taken--;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);

@@ -40,7 +40,7 @@ static void replies_arrive(uint64_t seed, uint32_t mtu)
 	cr_expect_gt(asks->replies, 500);
 	cr_expect_eq(gives->s->reply_reserved, 0);
 	cr_expect_eq(gives->s->resp.calls_pending, 0);
-	cr_expect_eq(gives->s->retained_len, 0, "all bytes of calls were released");
+	cr_expect_eq(gives->s->resp.retained_len, 0, "all bytes of calls were released");
 	close_pair();
 }
 
@@ -73,7 +73,7 @@ Test(erpc_reply, a_reply_beyond_its_maximum_is_refused)
 	cr_expect_eq(chan->ops->reply_release(chan, call.ref, call.retain, buf, sizeof(buf), 0),
 		     -FI_EMSGSIZE);
 	cr_expect_eq(p.end[1].s->resp.calls_pending, 1);
-	cr_expect_gt(p.end[1].s->retained_len, 0, "the bytes are still retained");
+	cr_expect_gt(p.end[1].s->resp.retained_len, 0, "the bytes are still retained");
 	erpc_pair_settle(&p);
 	cr_expect_eq(p.end[0].replies, 1, "another reply was sent");
 	close_pair();
@@ -89,7 +89,7 @@ Test(erpc_reply, after_a_failure_a_reply_only_releases_its_bytes)
 	call = one_call();
 	erpc_session_fail(p.end[1].s, -FI_EIO, NULL);
 	cr_expect_eq(chan->ops->reply_release(chan, call.ref, call.retain, NULL, 0, 0), 0);
-	cr_expect_eq(p.end[1].s->retained_len, 0);
-	cr_expect(util_list_is_empty(&p.end[1].s->resp.replies));
+	cr_expect_eq(p.end[1].s->resp.retained_len, 0);
+	cr_expect(util_list_is_empty(&p.end[1].s->replies));
 	erpc_pair_fini(&p);
 }

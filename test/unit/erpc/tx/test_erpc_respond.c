@@ -55,12 +55,12 @@ static void retained_is_bounded(unsigned exchanges)
 	p.end[1].retain_chance = 100;
 	while (exchanges--)
 		exchange();
-	cr_expect_leq(s->retained_len, most);
+	cr_expect_leq(s->resp.retained_len, most);
 	flood();
-	cr_expect_gt(s->retained_len, ERPC_RETAINED_MAX);
-	cr_expect_leq(s->retained_len, most);
+	cr_expect_gt(s->resp.retained_len, ERPC_RETAINED_MAX);
+	cr_expect_leq(s->resp.retained_len, most);
 	received = p.end[1].received;
-	while (s->retained_len > ERPC_RETAINED_MAX)
+	while (s->resp.retained_len > ERPC_RETAINED_MAX)
 		cr_assert(pair_release(&p.end[1]));
 	erpc_pair_run(&p, 100 * US);
 	cr_expect_gt(p.end[1].received, received, "the sender goes on");
@@ -80,7 +80,7 @@ Test(erpc_respond, retained_bytes_are_bounded_with_piggybacked_acks)
 {
 	unsigned i;
 
-	for (i = 0; p.end[1].s->ack.quick_replies < ERPC_PIGGYBACK_TRUST; i++) {
+	for (i = 0; p.end[1].s->trust.quick_replies < ERPC_PIGGYBACK_TRUST; i++) {
 		cr_assert_lt(i, 100);
 		exchange();
 	}
@@ -95,8 +95,8 @@ Test(erpc_respond, the_wait_for_a_reply_is_bounded)
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_run(&p, 2 * ERPC_REPLY_WAIT_NS);
 	cr_expect_eq(p.end[1].pending_cnt, 1, "the call has no reply");
-	cr_expect_eq(p.end[0].acked, p.end[0].s->send.posted_pos);
-	cr_expect_eq(p.end[0].s->credit.avail, p.end[0].s->credit.max);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->pos.posted);
+	cr_expect_eq(p.end[0].s->credit.avail, p.end[0].s->credit_max);
 	cr_expect_eq(p.end[0].ep->unread.timeouts, 0);
 	erpc_pair_end(&p);
 }

@@ -80,8 +80,8 @@ static void compare_sending(void)
 	cr_expect_eq(single->batch.end - single->batch.fill, any->batch.end - any->batch.fill);
 	cr_expect_eq(single->send.seq, any->send.seq);
 	cr_expect_eq(single->batch.sent, any->batch.sent);
-	cr_expect_eq(single->send.posted_pos, any->send.posted_pos);
-	cr_expect_eq(single->send.batch_cnts[0], any->send.batch_cnts[0]);
+	cr_expect_eq(single->pos.posted, any->pos.posted);
+	cr_expect_eq(single->pos.batch_cnts[0], any->pos.batch_cnts[0]);
 	cr_expect_eq(single->batch.after_single, any->batch.after_single);
 	cr_expect_eq(single->batch.bursts, any->batch.bursts);
 	cr_expect_eq(single->calls.grant_left, any->calls.grant_left);
@@ -136,8 +136,8 @@ Test(erpc_single, a_single_message_equals_a_batch, .init = setup, .fini = teardo
 
 	cr_assert_eq(a->ops->send_buf(a, core_packed(frame.op, 0), 0, 0, first_bytes(), LEN), 1);
 	cr_assert_eq(b->ops->send(b, &frame, 0), 0);
-	a->awaited = single->send.posted_pos;
-	b->awaited = any->send.posted_pos;
+	a->awaited = single->pos.posted;
+	b->awaited = any->pos.posted;
 	both_sent(false);
 }
 
@@ -183,7 +183,7 @@ Test(erpc_single, a_single_reply_equals_a_response, .init = setup_server, .fini 
 	cr_expect(util_list_is_empty(&single->dirty_link), "no work is left");
 	cr_expect_eq(single->resp.calls_pending, any->resp.calls_pending);
 	cr_expect_eq(single->reply_reserved, any->reply_reserved);
-	cr_expect_eq(single->retained_len, any->retained_len);
+	cr_expect_eq(single->resp.retained_len, any->resp.retained_len);
 	cr_expect_eq(single->last_resp_ns, any->last_resp_ns);
 }
 

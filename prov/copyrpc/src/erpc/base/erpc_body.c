@@ -72,7 +72,7 @@ void erpc_body_free(struct erpc_body *body)
 	struct erpc_session *s = body->session;
 
 	if (body->delivered)
-		s->retained_len -= body->len;
+		s->resp.retained_len -= body->len;
 	if (UTIL_LIKELY(!body->heap))
 		s->ep->dg->ops->release(s->ep->dg, body->slot);
 	else

@@ -33,7 +33,7 @@ struct erpc_body {
 	uint32_t len;
 	uint32_t slot; /* the device's receive buffer */
 	uint32_t refs;
-	bool delivered; /* counted in erpc_session.retained_len */
+	bool delivered; /* counted in erpc_session.resp.retained_len */
 };
 
 /** Returns a body with `len` bytes of heap and one reference, or NULL without memory. */

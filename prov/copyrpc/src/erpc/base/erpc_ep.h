@@ -27,6 +27,7 @@
 #include "util/idmap.h"
 #include "util/list.h"
 #include "util/pool.h"
+#include "util/stack.h"
 
 struct core_upcalls;
 struct erpc_session;
@@ -87,7 +88,8 @@ struct erpc_ep {
 	struct util_list dereg_list;
 	/* erpc_session.fail_link: closed, the device may still read the address */
 	struct util_list zombies;
-	struct util_list dirty, fresh, waiting, piggybacking, failing;
+	struct util_list dirty, waiting, piggybacking, failing;
+	struct util_stack fresh;
 	struct erpc_wheel timers; /* erpc_session.timer: sessions with packets in flight */
 	struct copyrpc_stats_packets *stats; /* own_stats until a session is attached */
 	struct copyrpc_stats_packets own_stats;

@@ -46,6 +46,7 @@
 #include "erpc/slot/erpc_server.h"
 #include "util/idmap.h"
 #include "util/list.h"
+#include "util/stack.h"
 #include "wire/wire_erpc_msg.h"
 
 struct erpc_ep;
@@ -119,46 +120,48 @@ struct erpc_rx {
 	struct erpc_exposure *exposure;
 };
 
-/** Packets in flight. */
+/** Packets sent. */
 struct erpc_credit {
-	uint32_t avail; /* packets that may leave now */
-	uint32_t max;
-	uint32_t promised; /* packets that the peer may have in flight to this end */
+	uint32_t avail;     /* packets that may leave now */
+	uint32_t pkts_sent; /* packets sent in all slots */
 };
 
-/** The open batch. */
+/** The open batch. A single message needs the fields from `end` on only. */
 struct erpc_open_batch {
+	struct erpc_buf *buf;  /* NULL: none; len is set when it leaves */
+	uint8_t *end_more;     /* limit for messages with CORE_SEND_MORE, like `end` */
+	uint8_t *end;          /* limit for messages that are appended without further checks */
+	uint8_t *fill;         /* end of its last frame */
+	uint32_t expected_len; /* bytes of the last batch that waited for more messages */
+	/* messages sent in batches, modulo 2^16: those of pos.posted beyond are in the open one */
+	uint16_t sent;
 	uint8_t bursts;    /* times in a row that a message followed a single one before progress */
 	bool after_single; /* no message has followed the last single one */
-	/* messages sent in batches, modulo 2^16: those of posted_pos beyond are in the open one */
-	uint16_t sent;
-	uint32_t expected_len; /* bytes of the last batch that waited for more messages */
-	struct erpc_buf *buf;  /* NULL: none; len is set when it leaves */
-	uint8_t *fill;         /* end of its last frame */
-	uint8_t *end;          /* limit for messages that are appended without further checks */
-	uint8_t *end_more;     /* limit for those with CORE_SEND_MORE */
 };
 
 /** Kinds of work that wait, as far as a message has to know. */
 enum erpc_waits {
 	ERPC_WAITS_BATCH = 1 << 0,   /* batch.buf is not NULL */
 	ERPC_WAITS_GETS = 1 << 1,    /* gets.pending may have members */
-	ERPC_WAITS_REPLIES = 1 << 2, /* resp.replies may have members */
+	ERPC_WAITS_REPLIES = 1 << 2, /* `replies` may have members */
 	ERPC_WAITS_NOW = 1 << 3,     /* conn.chan.stays may be true */
 };
 
-/** Batches and messages sent. */
+/** Batches sent. */
 struct erpc_send_state {
-	uint64_t posted_pos;             /* position behind all accepted messages */
-	uint64_t acked_pos;              /* position last reported by on_acked */
+	uint32_t seq;         /* sequence number of the next batch */
+	uint32_t seq_done;    /* all batches before are acknowledged */
+	uint8_t free_mask;    /* free slots */
+	uint8_t pending_mask; /* slots that may have packets to send */
+	uint8_t done_mask;    /* seq % 8: acknowledged */
+	uint8_t waits;        /* enum erpc_waits: may wait for a slot, credit or room */
+};
+
+/** Positions of messages sent (CORE_CHAN_ASYNC). */
+struct erpc_positions {
+	uint64_t posted;                 /* position behind all accepted messages */
+	uint64_t acked;                  /* position last reported by on_acked */
 	uint16_t batch_cnts[ERPC_SLOTS]; /* seq % 8: messages in that batch */
-	uint32_t seq;                    /* sequence number of the next batch */
-	uint32_t seq_done;               /* all batches before are acknowledged */
-	uint32_t pkts_sent;              /* packets sent in all slots */
-	uint8_t free_mask;               /* free slots */
-	uint8_t pending_mask;            /* slots that may have packets to send */
-	uint8_t done_mask;               /* seq % 8: acknowledged */
-	uint8_t waits;                   /* enum erpc_waits: may wait for a slot, credit or room */
 };
 
 /** Calls sent. */
@@ -178,8 +181,8 @@ struct erpc_gets {
 
 /** Responses to the peer's batches, and replies to its calls. */
 struct erpc_resp_state {
-	struct util_list replies; /* erpc_buf.link: replies that have not left */
-	uint32_t calls_pending;   /* calls delivered and not replied to */
+	uint32_t retained_len;  /* bytes of bodies delivered and not freed */
+	uint32_t calls_pending; /* calls delivered and not replied to */
 	/* bytes that may be appended to the last of `replies` without further checks; 0: none */
 	uint32_t room;
 	uint8_t due_mask;     /* batches to respond to now */
@@ -190,14 +193,17 @@ struct erpc_resp_state {
 
 /** Acknowledgement of the peer's batches (erpc_piggyback.h). */
 struct erpc_ack {
-	uint32_t seq;          /* all the peer's batches before need no response */
-	uint8_t wait_mask;     /* batches with an ack that waits for a batch to piggyback on */
-	uint8_t empty_mask;    /* batches without one: an empty response is due */
-	uint8_t acked_mask;    /* seq % 8: batches behind `seq` that need none either */
-	bool piggybacked;      /* a batch took acks along since last_rx_ns */
-	uint64_t last_tx_ns;   /* time at which the last batch left; 0: not dated yet */
+	uint32_t seq;       /* all the peer's batches before need no response */
+	uint8_t wait_mask;  /* batches with an ack that waits for a batch to piggyback on */
+	uint8_t empty_mask; /* batches without one: an empty response is due */
+	uint8_t acked_mask; /* seq % 8: batches behind `seq` that need none either */
+};
+
+/** Whether this end replies quickly, so that an ack may wait for a batch. */
+struct erpc_trust {
 	uint64_t last_rx_ns;   /* time at which the peer's last batch was delivered */
 	int16_t quick_replies; /* quick replies in a row; negative: number to make up for */
+	bool piggybacked;      /* a batch took acks along since last_rx_ns */
 };
 
 /** Timers, round trips, losses and the rate. */
@@ -225,40 +231,53 @@ struct erpc_session {
 	bool listed; /* in erpc_ep.sessions */
 	bool stopped;
 
-	/* One line: needed at both ends. */
+	/* First line: needed with each packet, at both ends. */
 	_Alignas(64) struct erpc_ep *ep;
 	struct dev_dgram_ah *ah;
-	int err; /* not 0: packets are neither processed nor sent */
-	uint32_t payload;
+	uint64_t rx_ns;         /* time of the last packet; atomic, the control thread reads it */
+	uint64_t last_batch_ns; /* time at which the last batch left; 0: not dated yet */
+	int16_t err;            /* not 0: packets are neither processed nor sent */
+	uint16_t payload;       /* bytes of a packet behind its header */
 	uint16_t peer_num;
-	uint16_t peer_tag;           /* tag of packets to the peer */
-	uint16_t tag;                /* tag of packets from the peer */
-	bool attached;               /* packets are processed */
-	bool paced;                  /* the rate is below the link's */
-	struct util_list dirty_link; /* ep->dirty: has something to send */
-	uint64_t rx_ns;        /* time of the last packet; atomic, the control thread reads it */
-	uint64_t last_resp_ns; /* time of the last response sent, for fi_close */
-
-	/* Two lines: the first is needed at both ends, the second with the peer's batches. */
+	uint16_t peer_tag; /* tag of packets to the peer */
+	uint16_t tag;      /* tag of packets from the peer */
+	bool attached;     /* packets are processed */
+	bool paced;        /* the rate is below the link's */
 	struct erpc_send_state send;
 	struct erpc_ack ack;
-	struct erpc_resp_state resp;
-	uint64_t retained_len; /* bytes of bodies delivered and not freed */
-	struct erpc_order order;
 
-	/* Three lines: needed to send; the second one for calls and replies. */
-	_Alignas(64) struct util_list fresh_link; /* ep->fresh: sent since the last progress */
-	struct erpc_credit credit;
-	struct erpc_open_batch batch;
-	struct erpc_calls calls;
+	/* Second line: needed with the peer's batches. */
+	struct util_list dirty_link; /* ep->dirty: has something to send */
+	uint64_t last_resp_ns;       /* time of the last response sent, for fi_close */
+	struct erpc_trust trust;
+	struct erpc_resp_state resp;
+	struct erpc_order order; /* up to kept_cnt */
+
+	/* Third line: needed with calls of this end, and messages that gather. */
+	_Alignas(64) struct erpc_calls calls;
 	struct erpc_body *reply_body; /* bytes of the reply during on_reply */
-	uint64_t reply_reserved;      /* bytes reserved for replies to calls, and in resp.replies */
 	uint32_t batch_max;           /* bytes of a batch, or of replies, that several share */
 	uint32_t batch_long_max;      /* bytes of a batch that finds no slot */
-	_Alignas(64) struct erpc_timing time;
+	struct erpc_open_batch batch; /* up to end_more; the rest is in the next line */
+
+	/* Fourth and fifth line: needed to send. */
+	struct erpc_positions pos;
+	struct util_stack fresh; /* ep->fresh: sent since the last progress */
+	struct erpc_credit credit;
+	struct erpc_timing time; /* up to the round trips */
+
+	/* Last line: needed with the peer's calls. */
+	_Alignas(64) struct util_list replies; /* erpc_buf.link: replies that have not left */
+	struct util_list wait_link;            /* ep->waiting: resp.wait_mask is not 0 */
+	uint64_t deadline_ns;                  /* expiry of resp.wait_mask */
+	uint64_t reply_reserved; /* bytes reserved for replies to calls, and in `replies` */
+	uint32_t reply_max;      /* bytes of replies that several share: batch_max */
 
 	struct erpc_tx tx[ERPC_SLOTS];
 	struct erpc_rx rx[ERPC_SLOTS];
+
+	uint32_t credit_max;      /* packets that may be in flight */
+	uint32_t credit_promised; /* packets that the peer may have in flight to this end */
 
 	bool huge;         /* the memory is of erpc_ep.sessions_huge */
 	bool lossy;        /* a packet was repeated: the peer may lack our last response */
@@ -270,23 +289,29 @@ struct erpc_session {
 	uint32_t last_tx;    /* closed: last datagram that the device has to complete */
 	struct util_list bodies;
 	uint64_t ack_until_ns; /* expiry of ack.wait_mask */
-	uint64_t deadline_ns;  /* expiry of resp.wait_mask */
 
-	struct util_list wait_link;      /* ep->waiting: resp.wait_mask is not 0 */
 	struct util_list piggyback_link; /* ep->piggybacking: ack.wait_mask is not 0 */
 	struct util_list fail_link;      /* ep->failing or ep->zombies */
 };
 
 static_assert(ERPC_GET_SLOTS == 2, "one bit for each packet of a get");
 static_assert(sizeof(struct erpc_session) <= ERPC_SESSION_MEM_MAX, "memory of 20,000 sessions");
-static_assert(offsetof(struct erpc_session, send) % 64 == 0, "ep to last_resp_ns: one line");
-static_assert(offsetof(struct erpc_session, ack.last_rx_ns) % 64 == 0, "send, and the next ack");
-static_assert(offsetof(struct erpc_session, order.early) % 64 == 0, "the peer's batches");
-static_assert(offsetof(struct erpc_session, batch.end_more) % 64 == 0, "the open batch");
-static_assert(offsetof(struct erpc_session, time) ==
-		      offsetof(struct erpc_session, batch.end_more) + 64,
-	      "calls and replies");
-static_assert(offsetof(struct erpc_session, time.rto.min_ns) % 64 == 0, "timers, round trips");
+/* Lines of a session, by their last fields. */
+static_assert(offsetof(struct erpc_session, dirty_link) == offsetof(struct erpc_session, ep) + 64,
+	      "each packet");
+static_assert(offsetof(struct erpc_session, order.early) ==
+		      offsetof(struct erpc_session, dirty_link) + 64,
+	      "the peer's batches");
+static_assert(offsetof(struct erpc_session, batch.end) == offsetof(struct erpc_session, calls) + 64,
+	      "calls");
+static_assert(offsetof(struct erpc_session, credit) ==
+		      offsetof(struct erpc_session, batch.end) + 64,
+	      "messages sent");
+static_assert(offsetof(struct erpc_session, time.rto.min_ns) ==
+		      offsetof(struct erpc_session, credit) + 64,
+	      "packets sent");
+static_assert(offsetof(struct erpc_session, tx) == offsetof(struct erpc_session, replies) + 64,
+	      "the peer's calls");
 static_assert(offsetof(struct erpc_session, rx) ==
 		      offsetof(struct erpc_session, tx) + sizeof(struct erpc_tx) * ERPC_SLOTS,
 	      "erpc_rx_prefetch");

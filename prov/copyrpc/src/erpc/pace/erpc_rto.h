@@ -38,8 +38,8 @@
 
 /** Timeouts are computed from it when they are needed: a sample writes the first three fields. */
 struct erpc_rto {
-	uint64_t srtt_ns; /* 0: nothing measured */
-	uint64_t var_ns;
+	uint32_t srtt_ns; /* 0: nothing measured */
+	uint32_t var_ns;
 	uint32_t kept;     /* doublings that remain from the packet acknowledged last */
 	uint32_t first_ns; /* all timeouts before the first sample */
 	uint32_t min_ns;   /* bounds of the retransmission timeout */
@@ -56,8 +56,8 @@ static inline void erpc_rto_init(struct erpc_rto *r, uint32_t first_ns, uint32_t
 /** Returns the retransmission timeout. */
 static inline uint64_t erpc_rto_ns(const struct erpc_rto *r)
 {
-	uint64_t slack = 4 * r->var_ns > r->srtt_ns / 2 ? 4 * r->var_ns : r->srtt_ns / 2;
-	uint64_t rto = r->srtt_ns + slack;
+	uint64_t late = 4ull * r->var_ns, half = r->srtt_ns / 2;
+	uint64_t rto = r->srtt_ns + (late > half ? late : half);
 
 	if (!r->srtt_ns)
 		return r->first_ns;
@@ -79,22 +79,25 @@ static inline uint64_t erpc_rto_rack_ns(const struct erpc_rto *r)
 /** Returns the timeout while losses are certain. */
 static inline uint64_t erpc_rto_probe_ns(const struct erpc_rto *r)
 {
-	uint64_t late = r->srtt_ns + 4 * r->var_ns, rack = erpc_rto_rack_ns(r);
+	uint64_t late = r->srtt_ns + 4ull * r->var_ns, rack = erpc_rto_rack_ns(r);
 
 	return late > rack ? late : rack;
 }
 
-/** Adds the round trip of a packet that was sent once. */
+/** Adds the round trip of a packet that was sent once. Counts more than 4 s as 4 s. */
 static inline void erpc_rto_sample(struct erpc_rto *r, uint64_t rtt_ns)
 {
-	uint64_t diff = r->srtt_ns > rtt_ns ? r->srtt_ns - rtt_ns : rtt_ns - r->srtt_ns;
+	uint64_t srtt_ns = r->srtt_ns, diff;
 
-	if (!r->srtt_ns) {
-		r->srtt_ns = rtt_ns ? rtt_ns : 1;
-		r->var_ns = rtt_ns / 2;
+	if (UTIL_UNLIKELY(rtt_ns > UINT32_MAX))
+		rtt_ns = UINT32_MAX;
+	diff = srtt_ns > rtt_ns ? srtt_ns - rtt_ns : rtt_ns - srtt_ns;
+	if (!srtt_ns) {
+		r->srtt_ns = rtt_ns ? (uint32_t)rtt_ns : 1;
+		r->var_ns = (uint32_t)(rtt_ns / 2);
 	} else {
-		r->var_ns = (3 * r->var_ns + diff) / 4;
-		r->srtt_ns = (7 * r->srtt_ns + rtt_ns) / 8;
+		r->var_ns = (uint32_t)((3ull * r->var_ns + diff) / 4);
+		r->srtt_ns = (uint32_t)((7 * srtt_ns + rtt_ns) / 8);
 	}
 	r->kept = 0;
 }

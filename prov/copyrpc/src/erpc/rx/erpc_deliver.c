@@ -174,7 +174,7 @@ static void erpc_deliver_one(struct erpc_session *s, uint32_t slot)
 	s->rx[slot].body = NULL;
 	body->delivered = true;
 	erpc_piggyback_passed(s, s->rx[slot].seq);
-	s->retained_len += body->len;
+	s->resp.retained_len += body->len;
 	body->refs += ERPC_DELIVER_REFS;
 	why = erpc_deliver_frames(s, body, &calls);
 	body->refs -= ERPC_DELIVER_REFS;
@@ -271,7 +271,7 @@ bool erpc_deliver_plain(struct erpc_session *s, uint32_t slot, const struct dev_
 	why = erpc_deliver_frames(s, body, &calls);
 	kept = erpc_deliver_retained(s, body);
 	if (kept) {
-		s->retained_len += body->len;
+		s->resp.retained_len += body->len;
 		body->delivered = true;
 	}
 	if (UTIL_UNLIKELY(why != NULL))

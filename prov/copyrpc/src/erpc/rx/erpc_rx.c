@@ -70,19 +70,18 @@ static inline const struct erpc_session *erpc_rx_prefetch(const struct erpc_ep *
 	s = __atomic_load_n(&ep->sessions[h.session], __ATOMIC_ACQUIRE);
 	if (UTIL_UNLIKELY(!s))
 		return NULL;
-	__builtin_prefetch(&s->ep, 1);
 	__builtin_prefetch(&s->conn);
-	__builtin_prefetch(&s->send, 1);
+	__builtin_prefetch(&s->ep, 1);
 	slot = (const char *)&s->rx[h.req_num % ERPC_SLOTS];
 	if (h.kind == WIRE_ERPC_REQ) {
-		__builtin_prefetch(&s->ack.last_rx_ns, 1);
+		__builtin_prefetch(&s->dirty_link, 1);
 		__builtin_prefetch(slot, 1);
 		return s;
 	}
 	slot -= sizeof(s->tx);
-	__builtin_prefetch(&s->time, 1);
+	__builtin_prefetch(&s->pos, 1);
+	__builtin_prefetch(&s->credit, 1);
 	__builtin_prefetch(slot, 1);
-	__builtin_prefetch(slot + UTIL_CACHE_LINE, 1);
 	return s;
 }
 
@@ -192,7 +191,7 @@ bool erpc_rx_poll(struct erpc_ep *ep, uint64_t now_ns)
 	erpc_now_polled(ep, now_ns);
 	erpc_ep_set_time(ep, now_ns);
 	ep->running = true;
-	if (!util_list_is_empty(&ep->fresh))
+	if (!util_stack_is_empty(&ep->fresh))
 		erpc_kick_stamp(ep);
 	if (UTIL_UNLIKELY(ep->saved_cnt))
 		erpc_rx_saved_cold(ep);

@@ -68,7 +68,7 @@ UTIL_INLINE void erpc_batch_leave(struct erpc_session *s, struct erpc_buf *buf, 
 
 	tx->seq = head.seq;
 	s->send.seq = head.seq + 1;
-	s->send.batch_cnts[head.seq % ERPC_SLOTS] = (uint16_t)cnt;
+	s->pos.batch_cnts[head.seq % ERPC_SLOTS] = (uint16_t)cnt;
 	s->batch.sent += (uint16_t)cnt;
 	s->send.done_mask &= ~(1u << head.seq % ERPC_SLOTS);
 	head.ack = erpc_piggyback_take(s);
@@ -85,10 +85,8 @@ UTIL_INLINE void erpc_batch_leave(struct erpc_session *s, struct erpc_buf *buf, 
 static inline void erpc_batch_prefetch(const struct erpc_session *s)
 {
 	__builtin_prefetch(&s->ep, 1);
-	__builtin_prefetch(&s->send, 1);
-	__builtin_prefetch(&s->time, 1);
+	__builtin_prefetch(&s->credit, 1);
 	__builtin_prefetch(&s->tx[0], 1);
-	__builtin_prefetch(&s->tx[0].buf, 1);
 }
 
 /**
@@ -100,9 +98,9 @@ static inline bool erpc_batch_may_single(const struct erpc_session *s, uint32_t 
 {
 	const struct erpc_ep *ep = s->ep;
 
-	return !flags && len <= UTIL_COPY_SHORT && !s->batch.buf && !s->err && !ep->running &&
-	       !erpc_batch_gathers(s) && erpc_kick_may_now(s, ERPC_BATCH_HEAD + span) &&
-	       erpc_buf_has_tiny(&ep->bufs);
+	return !flags && len <= UTIL_COPY_SHORT && !(s->send.waits & ERPC_WAITS_BATCH) && !s->err &&
+	       !ep->running && !erpc_batch_gathers(s) &&
+	       erpc_kick_may_now(s, ERPC_BATCH_HEAD + span) && erpc_buf_has_tiny(&ep->bufs);
 }
 
 /** Takes that buffer. Requires erpc_batch_may_single. */
@@ -117,7 +115,7 @@ static inline struct erpc_buf *erpc_batch_single_buf(struct erpc_session *s, uin
 /** Sends the buffer after its frame was written. */
 static inline void erpc_batch_send_single(struct erpc_session *s, struct erpc_buf *buf)
 {
-	s->send.posted_pos += ERPC_POS_STEP;
+	s->pos.posted += ERPC_POS_STEP;
 	erpc_batch_is_single(s);
 	util_stats_single(s->conn.chan.stats, buf->len);
 	erpc_batch_leave(s, buf, 1, true);

@@ -158,7 +158,7 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 		return -FI_ENOMEM;
 	s->batch.buf->has_calls = true;
 	s->batch.fill = at + span;
-	s->send.posted_pos += ERPC_POS_STEP;
+	s->pos.posted += ERPC_POS_STEP;
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, resp_max, body);
 	memcpy(at, &op, sizeof(op));
 	util_copy_short(at + sizeof(op), buf, len);

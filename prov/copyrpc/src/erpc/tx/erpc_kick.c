@@ -175,8 +175,8 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx, uint32_
 	bool again = c->tx < c->tx_max;
 	uint32_t len = 0;
 
-	s->send.pkts_sent += run;
-	tx->pkt_seq = s->send.pkts_sent;
+	s->credit.pkts_sent += run;
+	tx->pkt_seq = s->credit.pkts_sent;
 	util_stats_add(&s->ep->stats->tx_pkts, 1);
 	util_stats_add(&s->conn.chan.stats->resent, again);
 	if (!erpc_client_in_flight(c)) {
@@ -376,14 +376,14 @@ void erpc_kick_early(struct erpc_session *s, uint32_t slot)
 
 void erpc_kick_stamp(struct erpc_ep *ep)
 {
-	struct util_list *first;
+	struct util_stack *first;
 	uint32_t busy;
 
-	while ((first = util_list_pop(&ep->fresh))) {
-		struct erpc_session *s = UTIL_CONTAINER_OF(first, struct erpc_session, fresh_link);
+	while ((first = util_stack_pop(&ep->fresh))) {
+		struct erpc_session *s = UTIL_CONTAINER_OF(first, struct erpc_session, fresh);
 
-		if (!s->ack.last_tx_ns)
-			s->ack.last_tx_ns = ep->now_ns;
+		if (!s->last_batch_ns)
+			s->last_batch_ns = ep->now_ns;
 		for (busy = ~s->send.free_mask & ERPC_FREE_ALL; busy; busy &= busy - 1) {
 			struct erpc_tx *tx = &s->tx[__builtin_ctz(busy)];
 

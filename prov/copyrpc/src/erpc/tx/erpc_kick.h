@@ -120,7 +120,7 @@ static inline void erpc_kick_first_packet(struct erpc_session *s, struct erpc_tx
 
 	erpc_client_first(&tx->c);
 	tx->sent_ns = ep->now_ns;
-	tx->pkt_seq = ++s->send.pkts_sent;
+	tx->pkt_seq = ++s->credit.pkts_sent;
 	tx->rtt_pkt = 0;
 	tx->rtt_start_ns = ep->running ? ep->now_ns : 0;
 	tx->is.rtt_pending = true;
@@ -141,8 +141,8 @@ static inline bool erpc_kick_may_now(const struct erpc_session *s, uint32_t len)
 /** Notes that a packet needs the time of the next progress, if sent between two calls. */
 static inline void erpc_kick_note_fresh(struct erpc_session *s)
 {
-	if (!s->ep->running && util_list_is_empty(&s->fresh_link))
-		util_list_push_back(&s->ep->fresh, &s->fresh_link);
+	if (!s->ep->running && !util_stack_is_on(&s->fresh))
+		util_stack_push(&s->ep->fresh, &s->fresh);
 }
 
 /** Begins a request in a free slot with its packet in the burst. Requires erpc_kick_may_now. */

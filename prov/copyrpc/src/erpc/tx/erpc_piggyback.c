@@ -55,18 +55,18 @@ static int32_t erpc_piggyback_cost(uint64_t late_ns)
 /** Samples, at a delivery, whether the previous batch was replied to quickly. */
 static void erpc_piggyback_sample(struct erpc_session *s)
 {
-	uint64_t gap_ns = s->ack.last_tx_ns - s->ack.last_rx_ns;
+	uint64_t gap_ns = s->last_batch_ns - s->trust.last_rx_ns;
 
-	if (s->ack.last_tx_ns >= s->ack.last_rx_ns) {
+	if (s->last_batch_ns >= s->trust.last_rx_ns) {
 		if (gap_ns <= ERPC_PIGGYBACK_NS)
-			s->ack.quick_replies += s->ack.quick_replies < ERPC_PIGGYBACK_TRUST;
-		else if (s->ack.piggybacked)
-			s->ack.quick_replies = erpc_piggyback_cost(gap_ns - ERPC_PIGGYBACK_NS);
-		else if (s->ack.quick_replies > 0)
-			s->ack.quick_replies = 0;
+			s->trust.quick_replies += s->trust.quick_replies < ERPC_PIGGYBACK_TRUST;
+		else if (s->trust.piggybacked)
+			s->trust.quick_replies = erpc_piggyback_cost(gap_ns - ERPC_PIGGYBACK_NS);
+		else if (s->trust.quick_replies > 0)
+			s->trust.quick_replies = 0;
 	}
-	s->ack.piggybacked = false;
-	s->ack.last_rx_ns = s->ep->now_ns;
+	s->trust.piggybacked = false;
+	s->trust.last_rx_ns = s->ep->now_ns;
 }
 
 /** Returns true if ERPC_PIGGYBACK_MAX bits are set. */
@@ -81,7 +81,7 @@ bool erpc_piggyback_begin(struct erpc_session *s, uint32_t slot)
 	struct erpc_rx *rx = &s->rx[slot];
 
 	erpc_piggyback_sample(s);
-	if (s->ack.quick_replies < ERPC_PIGGYBACK_TRUST || s->ack.seq != rx->seq ||
+	if (s->trust.quick_replies < ERPC_PIGGYBACK_TRUST || s->ack.seq != rx->seq ||
 	    !(rx->seq % ERPC_PIGGYBACK_SAMPLE) || erpc_piggyback_is_full(s->ack.wait_mask) ||
 	    !erpc_piggyback_is_open(s))
 		return false;
@@ -109,7 +109,7 @@ void erpc_piggyback_end(struct erpc_session *s)
 {
 	if (!s->ack.wait_mask)
 		return;
-	s->ack.quick_replies = erpc_piggyback_cost(
+	s->trust.quick_replies = erpc_piggyback_cost(
 		s->ep->now_ns > s->ack_until_ns ? s->ep->now_ns - s->ack_until_ns : 0);
 	s->ack.empty_mask |= s->ack.wait_mask;
 	s->ack.wait_mask = 0;

@@ -37,16 +37,16 @@ bool erpc_piggyback_begin(struct erpc_session *s, uint32_t slot);
 /** Returns true if neither credits nor rate would delay a batch. */
 static inline bool erpc_piggyback_is_open(const struct erpc_session *s)
 {
-	return 2 * s->credit.avail > s->credit.max && !s->paced;
+	return 2 * s->credit.avail > s->credit_max && !s->paced;
 }
 
 /** Returns `ack` for a batch that leaves, and ends the wait of the acks that it takes along. */
 static inline uint32_t erpc_piggyback_take(struct erpc_session *s)
 {
-	s->ack.last_tx_ns = s->ep->running ? s->ep->now_ns : 0;
+	s->last_batch_ns = s->ep->running ? s->ep->now_ns : 0;
 	if (s->ack.wait_mask && erpc_piggyback_is_open(s)) {
 		s->ack.wait_mask = 0;
-		s->ack.piggybacked = true;
+		s->trust.piggybacked = true;
 		util_list_remove(&s->piggyback_link);
 	}
 	return s->ack.seq;

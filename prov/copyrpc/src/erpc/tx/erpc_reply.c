@@ -16,9 +16,9 @@
 /** Returns the buffer that replies are appended to, or NULL. */
 static inline struct erpc_buf *erpc_reply_last(struct erpc_session *s)
 {
-	if (util_list_is_empty(&s->resp.replies))
+	if (util_list_is_empty(&s->replies))
 		return NULL;
-	return UTIL_CONTAINER_OF(s->resp.replies.prev, struct erpc_buf, link);
+	return UTIL_CONTAINER_OF(s->replies.prev, struct erpc_buf, link);
 }
 
 /** Moves the last buffer to a larger one for `len` bytes. Returns NULL without memory. */
@@ -28,7 +28,7 @@ static struct erpc_buf *erpc_reply_grow(struct erpc_session *s, struct erpc_buf 
 
 	util_list_remove(&buf->link);
 	larger = erpc_buf_grow(&s->ep->bufs, buf, len);
-	util_list_push_back(&s->resp.replies, larger ? &larger->link : &buf->link);
+	util_list_push_back(&s->replies, larger ? &larger->link : &buf->link);
 	return larger;
 }
 
@@ -43,7 +43,7 @@ static struct erpc_buf *erpc_reply_open(struct erpc_session *s, uint32_t span)
 	memset(buf->data, 0, head);
 	buf->len = head;
 	s->reply_reserved += head;
-	util_list_push_back(&s->resp.replies, &buf->link);
+	util_list_push_back(&s->replies, &buf->link);
 	s->send.waits |= ERPC_WAITS_REPLIES;
 	return buf;
 }
@@ -54,7 +54,7 @@ erpc_reply_room_cold(struct erpc_session *s, uint32_t span)
 {
 	struct erpc_buf *buf = erpc_reply_last(s);
 
-	if (!buf || buf->len + span > s->batch_max)
+	if (!buf || buf->len + span > s->reply_max)
 		return erpc_reply_open(s, span);
 	return erpc_reply_grow(s, buf, buf->len + span);
 }
@@ -63,7 +63,7 @@ static inline struct erpc_buf *erpc_reply_room(struct erpc_session *s, uint32_t 
 {
 	struct erpc_buf *buf = erpc_reply_last(s);
 
-	if (UTIL_UNLIKELY(!buf || buf->len + span > buf->cap || buf->len + span > s->batch_max))
+	if (UTIL_UNLIKELY(!buf || buf->len + span > buf->cap || buf->len + span > s->reply_max))
 		return erpc_reply_room_cold(s, span);
 	return buf;
 }
@@ -71,7 +71,7 @@ static inline struct erpc_buf *erpc_reply_room(struct erpc_session *s, uint32_t 
 /** Returns the bytes that may be appended to the buffer without further checks. */
 static inline uint32_t erpc_reply_rest(const struct erpc_session *s, const struct erpc_buf *buf)
 {
-	uint32_t max = buf->cap < s->batch_max ? buf->cap : s->batch_max;
+	uint32_t max = buf->cap < s->reply_max ? buf->cap : s->reply_max;
 
 	return s->resp.release_mask || buf->len > max ? 0 : max - buf->len;
 }
@@ -214,7 +214,7 @@ erpc_reply_release_general(struct erpc_session *s, struct core_call_ref ref, cor
 static inline void erpc_reply_append(struct erpc_session *s, struct core_call_ref ref,
 				     uint32_t span, const void *buf, size_t len)
 {
-	struct erpc_buf *to = UTIL_CONTAINER_OF(s->resp.replies.prev, struct erpc_buf, link);
+	struct erpc_buf *to = UTIL_CONTAINER_OF(s->replies.prev, struct erpc_buf, link);
 	uint8_t *at = to->data + to->len;
 
 	to->len += span;

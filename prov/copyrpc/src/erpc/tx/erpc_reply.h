@@ -31,8 +31,8 @@ static inline bool erpc_reply_may_single(const struct erpc_session *s, uint32_t 
 
 	return !flags && len <= UTIL_COPY_SHORT && s->resp.calls_pending == 1 &&
 	       s->resp.wait_mask && !(s->resp.wait_mask & (s->resp.wait_mask - 1)) &&
-	       util_list_is_empty(&s->resp.replies) && !s->resp.release_mask &&
-	       s->retained_len <= ERPC_RETAINED_MAX && !s->err && !ep->running &&
+	       util_list_is_empty(&s->replies) && !s->resp.release_mask &&
+	       s->resp.retained_len <= ERPC_RETAINED_MAX && !s->err && !ep->running &&
 	       ep->out.cnt < ERPC_BURST && ERPC_BATCH_HEAD + span <= s->payload &&
 	       erpc_buf_has_tiny(&ep->bufs);
 }

@@ -129,13 +129,14 @@ void erpc_respond_kept(struct erpc_session *s, uint32_t slot)
 
 static struct erpc_buf *erpc_respond_first(struct erpc_session *s)
 {
-	return UTIL_CONTAINER_OF(s->resp.replies.next, struct erpc_buf, link);
+	return UTIL_CONTAINER_OF(s->replies.next, struct erpc_buf, link);
 }
 
 /** Returns true if there are replies that a response can carry. */
 static bool erpc_respond_fits(struct erpc_session *s)
 {
-	return !util_list_is_empty(&s->resp.replies) && erpc_respond_first(s)->len <= s->payload;
+	return (s->send.waits & ERPC_WAITS_REPLIES) && !util_list_is_empty(&s->replies) &&
+	       erpc_respond_first(s)->len <= s->payload;
 }
 
 /** Takes the oldest buffer of replies, if one packet carries it, else returns NULL. */
@@ -185,7 +186,7 @@ static void erpc_respond_due(struct erpc_session *s, uint32_t mask)
 		if (!s->resp.wait_mask)
 			util_list_remove(&s->wait_link);
 	}
-	if (s->retained_len <= ERPC_RETAINED_MAX) {
+	if (s->resp.retained_len <= ERPC_RETAINED_MAX) {
 		s->resp.due_mask |= mask;
 		return;
 	}
@@ -205,7 +206,7 @@ void erpc_respond_soon(struct erpc_session *s, uint32_t slot, bool calls)
 		return;
 	}
 	rx->resp_type = WIRE_ERPC_LATE;
-	if (!util_list_is_empty(&s->resp.replies))
+	if (!util_list_is_empty(&s->replies))
 		erpc_session_mark(s); /* the response takes them along */
 	if (!s->resp.wait_mask) {
 		s->deadline_ns = s->ep->now_ns + ERPC_REPLY_WAIT_NS;
@@ -217,7 +218,7 @@ void erpc_respond_soon(struct erpc_session *s, uint32_t slot, bool calls)
 
 void erpc_respond_released(struct erpc_session *s)
 {
-	if (!s->resp.release_mask || s->retained_len > ERPC_RETAINED_MAX || s->err)
+	if (!s->resp.release_mask || s->resp.retained_len > ERPC_RETAINED_MAX || s->err)
 		return;
 	s->resp.due_mask |= s->resp.release_mask;
 	s->resp.release_mask = 0;
@@ -245,7 +246,7 @@ void erpc_respond_overdue(struct erpc_ep *ep)
  */
 static void erpc_respond_by_request(struct erpc_session *s)
 {
-	while (!util_list_is_empty(&s->resp.replies)) {
+	while (!util_list_is_empty(&s->replies)) {
 		struct erpc_buf *buf = erpc_respond_first(s);
 		uint32_t len = buf->len;
 
@@ -253,7 +254,7 @@ static void erpc_respond_by_request(struct erpc_session *s)
 		if (s->send.free_mask & 1u << ERPC_REPLY_SLOT) {
 			erpc_kick_begin(s, ERPC_REPLY_SLOT, WIRE_ERPC_REPLIES, buf, 0);
 		} else if (!erpc_send_leave(s) || !erpc_send_batch(s, buf, 0)) {
-			util_list_push_front(&s->resp.replies, &buf->link);
+			util_list_push_front(&s->replies, &buf->link);
 			return;
 		}
 		s->reply_reserved -= len;
@@ -279,8 +280,10 @@ void erpc_respond_flush(struct erpc_session *s)
 	}
 	if (!erpc_respond_parts(s))
 		return;
-	if (!util_list_is_empty(&s->resp.replies) && !(s->resp.wait_mask && erpc_respond_fits(s)))
+	if (!(s->send.waits & ERPC_WAITS_REPLIES))
+		return;
+	if (!util_list_is_empty(&s->replies) && !(s->resp.wait_mask && erpc_respond_fits(s)))
 		erpc_respond_by_request(s);
-	if (util_list_is_empty(&s->resp.replies))
+	if (util_list_is_empty(&s->replies))
 		s->send.waits &= ~ERPC_WAITS_REPLIES;
 }

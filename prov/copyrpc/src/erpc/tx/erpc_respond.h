@@ -30,7 +30,7 @@ void erpc_respond_soon(struct erpc_session *s, uint32_t slot, bool calls);
 static inline void erpc_respond_delivered(struct erpc_session *s, uint32_t slot, bool calls)
 {
 	s->rx[slot].resp_type = WIRE_ERPC_PROMPT;
-	if (calls || s->retained_len > ERPC_RETAINED_MAX || !erpc_piggyback_begin(s, slot))
+	if (calls || s->resp.retained_len > ERPC_RETAINED_MAX || !erpc_piggyback_begin(s, slot))
 		erpc_respond_soon(s, slot, calls);
 }
 

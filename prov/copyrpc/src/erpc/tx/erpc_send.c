@@ -32,7 +32,7 @@ bool erpc_send_leave(struct erpc_session *s)
 
 	if (!(s->send.waits & ERPC_WAITS_BATCH))
 		return true;
-	frames = (uint16_t)(s->send.posted_pos / ERPC_POS_STEP - s->batch.sent);
+	frames = (uint16_t)(s->pos.posted / ERPC_POS_STEP - s->batch.sent);
 	if (frames == 1 && !s->batch.after_single && !erpc_batch_busy(s))
 		s->batch.bursts = 0; /* waited for other messages in vain */
 	/* if the batch stays, the next message marks the session again */
@@ -52,17 +52,17 @@ bool erpc_send_leave(struct erpc_session *s)
 
 void erpc_send_acked(struct erpc_session *s, uint32_t seq)
 {
-	uint64_t pos = s->send.acked_pos;
+	uint64_t pos = s->pos.acked;
 
 	s->send.done_mask |= 1u << seq % ERPC_SLOTS;
 	while (s->send.seq_done != s->send.seq &&
 	       (s->send.done_mask & 1u << s->send.seq_done % ERPC_SLOTS)) {
-		pos += ERPC_POS_STEP * (uint64_t)s->send.batch_cnts[s->send.seq_done % ERPC_SLOTS];
+		pos += ERPC_POS_STEP * (uint64_t)s->pos.batch_cnts[s->send.seq_done % ERPC_SLOTS];
 		s->send.seq_done++;
 	}
-	if (pos == s->send.acked_pos)
+	if (pos == s->pos.acked)
 		return;
-	s->send.acked_pos = pos;
+	s->pos.acked = pos;
 	s->ep->up->on_acked(&s->conn.chan, pos);
 }
 
@@ -166,7 +166,7 @@ static inline void erpc_send_follows(struct erpc_session *s)
 	if (!s->batch.after_single)
 		return;
 	s->batch.after_single = false;
-	if (util_list_is_empty(&s->fresh_link))
+	if (!util_stack_is_on(&s->fresh))
 		s->batch.bursts = 0;
 	else if (s->batch.bursts < ERPC_BURSTS_TRUST)
 		s->batch.bursts++;
@@ -195,7 +195,7 @@ void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
 	bool leaves = erpc_send_is_now(s, flags);
 
 	s->batch.fill += span;
-	s->send.posted_pos += ERPC_POS_STEP;
+	s->pos.posted += ERPC_POS_STEP;
 	if (leaves) {
 		if (!(flags & CORE_SEND_NOW))
 			erpc_batch_is_single(s);
@@ -294,7 +294,7 @@ UTIL_INLINE bool erpc_send_append(struct erpc_session *s, const uint8_t *end, ui
 	memcpy(at, ext, sizeof(ext));
 	util_copy_short(at + ext_len, buf, len);
 	s->batch.fill += span;
-	s->send.posted_pos += ERPC_POS_STEP;
+	s->pos.posted += ERPC_POS_STEP;
 	return true;
 }
 
