@@ -398,7 +398,7 @@ Test(erpc_session, a_stopped_session_is_in_no_list)
 		struct erpc_session *s = open_with(MTU, rates[i]);
 		struct erpc_ep *ep = s->ep;
 		struct util_list *const lists[] = { &ep->dirty, &ep->waiting, &ep->piggybacking,
-						    &ep->failing };
+						    &ep->failing, &ep->new_timers };
 
 		for (unsigned k = 0; k < 20; k++)
 			pair_send(&p.end[0], 0);
@@ -407,7 +407,7 @@ Test(erpc_session, a_stopped_session_is_in_no_list)
 		util_list_push_back(&ep->waiting, &s->wait_link);
 		util_list_push_back(&ep->piggybacking, &s->piggyback_link);
 		erpc_session_fail(s, -FI_EIO, NULL);
-		cr_assert_gt(ep->timers.cnt, 0);
+		cr_assert_not(util_list_is_empty(&s->time.timer.link));
 		erpc_session_stop(s);
 		for (unsigned k = 0; k < sizeof(lists) / sizeof(lists[0]); k++)
 			cr_expect(util_list_is_empty(lists[k]), "%u", k);

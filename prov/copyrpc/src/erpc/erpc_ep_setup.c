@@ -65,6 +65,7 @@ int erpc_ep_open(const struct erpc_ep_attr *attr, struct erpc_ep **out)
 	erpc_timely_cfg_init(&ep->timely_cfg, ep->paces ? attr->link_rate : 1e12, attr->host_ns);
 	util_list_init(&ep->dirty);
 	util_stack_init(&ep->fresh);
+	util_list_init(&ep->new_timers);
 	util_list_init(&ep->waiting);
 	util_list_init(&ep->piggybacking);
 	util_list_init(&ep->failing);

@@ -216,7 +216,7 @@ static void erpc_session_leave_lists(struct erpc_session *s)
 {
 	erpc_direct_forget(s);
 	util_list_remove(&s->dirty_link);
-	erpc_wheel_remove(&s->ep->timers, &s->time.timer);
+	erpc_loss_unwatch(s);
 	util_stack_remove(&s->ep->fresh, &s->fresh);
 	util_list_remove(&s->wait_link);
 	util_list_remove(&s->piggyback_link);

@@ -5,13 +5,15 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "erpc/erpc_progress.h"
 #include "support/erpc_pair.h"
 
-#define US     1000u
-#define MS     1000000u
-#define RTT_NS 10000u
-#define MTU    1024u
-#define PARTS  20u
+#define US      1000u
+#define MS      1000000u
+#define RTT_NS  10000u
+#define SLOT_NS (1u << ERPC_LOSS_SHIFT)
+#define MTU     1024u
+#define PARTS   20u
 
 static struct erpc_pair p;
 static struct {
@@ -82,6 +84,34 @@ static uint64_t long_message(enum wire_erpc_kind kind, uint32_t first, uint32_t 
 	lose.times = times;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	return until_arrived();
+}
+
+Test(erpc_loss, only_timers_of_packets_in_flight_enter_the_wheel)
+{
+	struct erpc_ep *ep;
+	unsigned lost;
+
+	for (lost = 0; lost < 2; lost++) {
+		begin();
+		ep = p.end[0].ep;
+		lose.kind = WIRE_ERPC_REQ;
+		lose.times = lost;
+		p.end[0].len_exact = 8;
+		p.end[1].s->trust.quick_replies = 0; /* the response leaves at once */
+		erpc_loss_forget_idle(ep);
+		/* a slot begins, in which the response arrives */
+		erpc_pair_run(&p, SLOT_NS - p.net.now_ns % SLOT_NS);
+		erpc_ep_progress(ep, p.net.now_ns);
+		cr_assert_eq(pair_send(&p.end[0], 0), 0);
+		cr_assert_not(util_list_is_empty(&ep->new_timers));
+		cr_expect_leq(erpc_ep_due_ns(ep), SLOT_NS, "a thread sleeps no longer");
+		erpc_pair_run(&p, 2 * SLOT_NS);
+		cr_expect(util_list_is_empty(&ep->new_timers));
+		cr_expect_eq(ep->timers.cnt, lost);
+		until_arrived();
+		cr_expect_eq(counts()->timeouts, lost);
+		end();
+	}
 }
 
 Test(erpc_loss, without_loss_nothing_is_resent)

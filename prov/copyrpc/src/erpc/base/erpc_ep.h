@@ -90,7 +90,8 @@ struct erpc_ep {
 	struct util_list zombies;
 	struct util_list dirty, waiting, piggybacking, failing;
 	struct util_stack fresh;
-	struct erpc_wheel timers; /* erpc_session.timer: sessions with packets in flight */
+	struct erpc_wheel timers;    /* erpc_session.time.timer: sessions with packets in flight */
+	struct util_list new_timers; /* timers that are not in the wheel yet (erpc_loss.h) */
 	struct copyrpc_stats_packets *stats; /* own_stats until a session is attached */
 	struct copyrpc_stats_packets own_stats;
 	struct erpc_timely_cfg timely_cfg;

@@ -208,7 +208,7 @@ struct erpc_trust {
 
 /** Timers, round trips, losses and the rate. */
 struct erpc_timing {
-	struct erpc_wheel_item timer; /* ep->timers: at watch_ns or before */
+	struct erpc_wheel_item timer; /* ep->timers, at watch_ns or before, or ep->new_timers */
 	uint64_t watch_ns;            /* time of the next check for losses; 0: none */
 	uint64_t acked_tx_ns;         /* latest send time that was acknowledged */
 	struct erpc_rto rto;

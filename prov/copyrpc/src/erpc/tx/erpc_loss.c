@@ -7,14 +7,52 @@
 
 #define ERPC_ALIVE_TRIES 3u
 
-void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
+void erpc_loss_unwatch(struct erpc_session *s)
+{
+	struct erpc_wheel_item *timer = &s->time.timer;
+
+	if (timer->due_ns == ERPC_LOSS_NEW)
+		util_list_remove(&timer->link);
+	else
+		erpc_wheel_remove(&s->ep->timers, timer);
+}
+
+/** Moves the timer to its place in the wheel. */
+static void erpc_loss_insert(struct erpc_session *s, uint64_t due_ns)
 {
 	s->time.watch_ns = due_ns;
-	if (!util_list_is_empty(&s->time.timer.link) && s->time.timer.due_ns <= due_ns)
-		return;
-	erpc_wheel_remove(&s->ep->timers, &s->time.timer);
+	erpc_loss_unwatch(s);
 	erpc_wheel_insert(&s->ep->timers, &s->time.timer, due_ns, s->ep->now_ns);
 	erpc_ep_due_at(s->ep, erpc_wheel_end_ns(&s->ep->timers, due_ns));
+}
+
+void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
+{
+	struct erpc_wheel_item *timer = &s->time.timer;
+
+	s->time.watch_ns = due_ns;
+	if (util_list_is_empty(&timer->link)) {
+		timer->due_ns = ERPC_LOSS_NEW;
+		util_list_push_back(&s->ep->new_timers, &timer->link);
+		erpc_ep_due_at(s->ep, erpc_loss_new_ns(s->ep));
+	} else if (timer->due_ns > due_ns) {
+		erpc_loss_insert(s, due_ns);
+	}
+}
+
+/** Moves new timers to the wheel, but for those whose packets are acknowledged. */
+static void erpc_loss_take_new(struct erpc_ep *ep)
+{
+	struct util_list *first;
+
+	while ((first = util_list_pop(&ep->new_timers))) {
+		struct erpc_session *s =
+			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link),
+					  struct erpc_session, time.timer);
+
+		if (s->time.watch_ns)
+			erpc_loss_insert(s, s->time.watch_ns);
+	}
 }
 
 /**
@@ -80,7 +118,7 @@ static void erpc_loss_session(struct erpc_session *s)
 	if (!s->time.watch_ns)
 		return;
 	if (s->time.watch_ns > s->ep->now_ns) { /* set for earlier packets */
-		erpc_loss_watch_until(s, s->time.watch_ns);
+		erpc_loss_insert(s, s->time.watch_ns);
 		return;
 	}
 	s->time.watch_ns = 0;
@@ -92,13 +130,14 @@ static void erpc_loss_session(struct erpc_session *s)
 		next_ns = due_ns < next_ns ? due_ns : next_ns;
 	}
 	if (next_ns != UINT64_MAX)
-		erpc_loss_watch_until(s, next_ns);
+		erpc_loss_insert(s, next_ns);
 }
 
 void erpc_loss_forget_idle(struct erpc_ep *ep)
 {
 	struct erpc_wheel_item *item;
 
+	erpc_loss_take_new(ep);
 	while ((item = erpc_wheel_first(&ep->timers))) {
 		struct erpc_session *s = UTIL_CONTAINER_OF(item, struct erpc_session, time.timer);
 
@@ -112,6 +151,7 @@ void erpc_loss_scan(struct erpc_ep *ep)
 {
 	struct util_list ready, *first;
 
+	erpc_loss_take_new(ep);
 	util_list_init(&ready);
 	erpc_wheel_advance(&ep->timers, ep->now_ns, &ready);
 	while ((first = util_list_pop(&ready)))

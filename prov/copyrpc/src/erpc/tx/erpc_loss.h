@@ -4,7 +4,9 @@
  *
  * A session with packets in flight has one timer for all slots, in a wheel of the endpoint that is
  * checked once in a round trip or two. Responses leave it alone: it expires, or is removed before
- * the thread sleeps.
+ * the thread sleeps. A timer enters the wheel when the current slot has passed, if its packets are
+ * still in flight then: with thousands of sessions most of them send one message and are idle in
+ * no cache when the timer expires.
  *
  * A slot without a response for its timeout (erpc_rto.h) goes back to the last response and repeats
  * one packet until the next response. The timeout is shorter for a batch if a later one arrived
@@ -23,6 +25,8 @@
 #define ERPC_LOSS_SHIFT 14u /* 16 us a slot, a lap of 34 ms */
 #define ERPC_LOSS_SLOTS 2048u
 
+#define ERPC_LOSS_NEW 0u /* erpc_wheel_item.due_ns of a timer in ep->new_timers */
+
 #define ERPC_LOSS_CERTAIN_NS 100000000u /* time for which a loss makes further losses certain */
 
 /** Checks the sessions with an expired timer. */
@@ -31,8 +35,17 @@ void erpc_loss_scan(struct erpc_ep *ep);
 /** Removes timers of idle sessions, so that they wake no thread. */
 void erpc_loss_forget_idle(struct erpc_ep *ep);
 
-/** Sets the timer to expire at due_ns or before. */
+/** Sets the timer to expire at due_ns or before, which is more than a slot of the wheel ahead. */
 void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns);
+
+/** Removes the timer. */
+void erpc_loss_unwatch(struct erpc_session *s);
+
+/** Returns when new timers enter the wheel. */
+static inline uint64_t erpc_loss_new_ns(const struct erpc_ep *ep)
+{
+	return erpc_wheel_end_ns(&ep->timers, ep->now_ns + 1);
+}
 
 /** Notes a certain loss: a later packet was acknowledged. */
 static inline void erpc_loss_note(struct erpc_session *s)
