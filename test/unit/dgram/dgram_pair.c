@@ -34,7 +34,9 @@ static void pair_open_one(struct dgram_pair *p, int i)
 
 void dgram_pair_open(struct dgram_pair *p)
 {
-	p->engine = (struct dgram_engine){ .over = &pair_over, .dev = fake_net_dev(&p->net) };
+	p->engine = (struct dgram_engine){ .over = &pair_over,
+					   .dev = fake_net_dev(&p->net),
+					   .timer_fd = -1 };
 	util_list_init(&p->engine.eps);
 	p->av = dgram_av_open();
 	cr_assert_not_null(p->av);

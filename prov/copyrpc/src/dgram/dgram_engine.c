@@ -9,6 +9,14 @@
 #include <unistd.h>
 
 #include "dgram/dgram_ep.h"
+#include "dgram/dgram_outage.h"
+
+int dgram_engine_watch(struct dgram_engine *engine, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(engine->base.wait_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
 
 int dgram_engine_open(const struct dgram_over *over, struct core_progress **out)
 {
@@ -18,15 +26,14 @@ int dgram_engine_open(const struct dgram_over *over, struct core_progress **out)
 	if (!engine)
 		return -FI_ENOMEM;
 	engine->over = over;
+	engine->timer_fd = -1;
 	util_list_init(&engine->eps);
 	engine->base.wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	ret = engine->base.wait_fd < 0 ? -errno : 0;
 	if (!ret && over->dev_ops)
-		ret = over->dev_ops->open(&engine->dev);
+		ret = dgram_outage_init(engine);
 	if (ret) {
-		if (engine->base.wait_fd >= 0)
-			close(engine->base.wait_fd);
-		free(engine);
+		dgram_engine_close(&engine->base);
 		return ret;
 	}
 	*out = &engine->base;
@@ -37,9 +44,9 @@ void dgram_engine_close(struct core_progress *base)
 {
 	struct dgram_engine *engine = dgram_engine_of(base);
 
-	if (engine->dev)
-		engine->over->dev_ops->close(engine->dev);
-	close(engine->base.wait_fd);
+	dgram_outage_fini(engine);
+	if (engine->base.wait_fd >= 0)
+		close(engine->base.wait_fd);
 	free(engine);
 }
 
@@ -67,6 +74,7 @@ int dgram_engine_arm(struct core_progress *base)
 	struct util_list *it;
 	int ret = 0;
 
+	dgram_outage_read(engine);
 	for (it = engine->eps.next; it != &engine->eps && !ret; it = it->next)
 		ret = dgram_ep_arm(UTIL_CONTAINER_OF(it, struct dgram_ep, link));
 	if (ret)

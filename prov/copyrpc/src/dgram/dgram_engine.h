@@ -16,16 +16,21 @@
 #include "util/list.h"
 
 struct dgram_engine {
-	struct core_progress base; /* wait_fd: epoll descriptor over the endpoints' descriptors */
+	/* wait_fd: epoll descriptor over those of the endpoints, of the device and of the timer */
+	struct core_progress base;
 	const struct dgram_over *over;
-	struct dev *dev;      /* NULL: endpoints need no opened device */
+	struct dev *dev;      /* NULL: endpoints need no opened device, or it is away */
 	struct util_list eps; /* dgram_ep.link */
+	int timer_fd;         /* dgram_outage.h; -1: none, no device is opened */
 };
 
 static inline struct dgram_engine *dgram_engine_of(struct core_progress *base)
 {
 	return UTIL_CONTAINER_OF(base, struct dgram_engine, base);
 }
+
+/** Lets `fd` wake threads. Returns 0 or -errno. */
+int dgram_engine_watch(struct dgram_engine *engine, int fd);
 
 /* Implement core_progress_ops, except for open's first argument. */
 int dgram_engine_open(const struct dgram_over *over, struct core_progress **base);

@@ -8,9 +8,9 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 
+#include "dgram/dgram_outage.h"
 #include "util/log.h"
 
 static_assert((DGRAM_TX_CNT & (DGRAM_TX_CNT - 1)) == 0, "slots are found by a mask");
@@ -64,12 +64,9 @@ static int dgram_ep_make_name(struct dgram_ep *ep, const struct sockaddr *local)
 
 static int dgram_ep_watch(struct dgram_ep *ep)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
 	int fd = ep->ops->wait_fd(ep->dg);
 
-	if (fd < 0)
-		return 0; /* The endpoint has no descriptor */
-	return epoll_ctl(ep->engine->base.wait_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+	return fd < 0 ? 0 : dgram_engine_watch(ep->engine, fd); /* < 0: it has none */
 }
 
 static uint16_t dgram_ep_port(const struct sockaddr *local)
@@ -80,11 +77,12 @@ static uint16_t dgram_ep_port(const struct sockaddr *local)
 						  : ((const struct sockaddr_in *)local)->sin_port);
 }
 
-static int dgram_ep_make(struct dgram_ep *ep, const struct dgram_conf *conf)
+/* Makes what the endpoint has on the device. `local` is NULL unless that is an IP device. */
+static int dgram_ep_make(struct dgram_ep *ep, const struct sockaddr *local)
 {
 	struct dev_dgram_attr attr = {
-		.local = conf->local,
-		.port = dgram_ep_port(conf->local),
+		.local = local,
+		.port = dgram_ep_port(local),
 		.rx_cnt = DGRAM_RX_CNT,
 		.tx_cnt = DGRAM_TX_CNT,
 	};
@@ -95,19 +93,22 @@ static int dgram_ep_make(struct dgram_ep *ep, const struct dgram_conf *conf)
 	if (!ret)
 		ret = dgram_ep_make_queue(ep);
 	if (!ret)
-		ret = dgram_ep_make_name(ep, conf->local);
+		ret = dgram_ep_make_name(ep, local);
 	if (!ret)
 		ret = dgram_ep_watch(ep);
-	for (uint64_t n = 0; !ret && n < conf->av_end; n++)
+	for (uint64_t n = 0; !ret && n < ep->av->end; n++)
 		ret = dgram_ep_inserted(ep, n);
 	return ret;
 }
 
 int dgram_ep_open(struct dgram_engine *engine, const struct dgram_conf *conf, struct dgram_ep **out)
 {
-	struct dgram_ep *ep = calloc(1, sizeof(*ep));
-	int ret;
+	struct dgram_ep *ep;
+	int ret = dgram_outage_enter(engine);
 
+	if (ret)
+		return ret;
+	ep = calloc(1, sizeof(*ep));
 	if (!ep)
 		return -FI_ENOMEM;
 	ep->engine = engine;
@@ -121,7 +122,7 @@ int dgram_ep_open(struct dgram_engine *engine, const struct dgram_conf *conf, st
 	util_list_init(&ep->posted);
 	util_list_init(&ep->link);
 	util_pool_init(&ep->recvs, sizeof(struct dgram_recv), 64, 0);
-	ret = dgram_ep_make(ep, conf);
+	ret = dgram_ep_make(ep, conf->local);
 	if (ret) {
 		dgram_ep_close(ep);
 		return ret;
@@ -140,11 +141,16 @@ static void dgram_ep_forget_all(struct dgram_ep *ep)
 		ep->ops->forget(ep->dg, ep->removed[i]);
 	if (ep->self)
 		ep->ops->forget(ep->dg, ep->self);
+	free(ep->ahs);
+	free(ep->removed);
+	ep->ahs = NULL;
+	ep->removed = NULL;
+	ep->self = NULL;
+	ep->ah_cnt = ep->removed_cnt = 0;
 }
 
-void dgram_ep_close(struct dgram_ep *ep)
+void dgram_ep_unmake(struct dgram_ep *ep)
 {
-	util_list_remove(&ep->link);
 	if (ep->dg) {
 		dgram_ep_forget_all(ep);
 		ep->ops->close(ep->dg);
@@ -153,11 +159,36 @@ void dgram_ep_close(struct dgram_ep *ep)
 		ep->engine->over->dev_ops->mem_dereg(ep->engine->dev, ep->slot_mem);
 	if (ep->slots)
 		munmap(ep->slots, dgram_ep_slots_len(ep));
-	util_pool_fini(&ep->recvs);
 	dgram_map_fini(&ep->senders);
 	free(ep->queued);
-	free(ep->ahs);
-	free(ep->removed);
+	ep->dg = NULL;
+	ep->slot_mem = NULL;
+	ep->slots = NULL;
+	ep->queued = NULL;
+	ep->queued_head = ep->queued_cnt = 0;
+	ep->burst_cnt = 0;
+	ep->self_sent = false;
+}
+
+int dgram_ep_remake(struct dgram_ep *ep)
+{
+	int ret;
+
+	dgram_ep_unmake(ep);
+	ep->err = 0; /* for the addresses to be resolved */
+	ret = dgram_ep_make(ep, NULL);
+	if (ret) {
+		dgram_ep_unmake(ep);
+		ep->err = -FI_EIO;
+	}
+	return ret;
+}
+
+void dgram_ep_close(struct dgram_ep *ep)
+{
+	util_list_remove(&ep->link);
+	dgram_ep_unmake(ep);
+	util_pool_fini(&ep->recvs);
 	free(ep);
 }
 
@@ -197,6 +228,7 @@ void dgram_ep_fail(struct dgram_ep *ep, int err)
 		return;
 	ep->err = err;
 	dgram_rx_fail(ep, err);
+	dgram_outage_begin(ep->engine);
 }
 
 void dgram_ep_progress(struct dgram_ep *ep)
@@ -217,7 +249,8 @@ int dgram_ep_arm(struct dgram_ep *ep)
 
 void dgram_ep_disarm(struct dgram_ep *ep)
 {
-	ep->ops->disarm(ep->dg);
+	if (ep->dg)
+		ep->ops->disarm(ep->dg);
 }
 
 static void dgram_ep_sender_key(const struct dev_dgram_id *id, struct dgram_key *key)
@@ -293,6 +326,8 @@ int dgram_ep_inserted(struct dgram_ep *ep, uint64_t number)
 	struct dev_dgram_ah *ah;
 	int ret = 0;
 
+	if (ep->err)
+		return 0; /* All are resolved when the device is back */
 	if (number >= ep->ah_cnt || !ep->ahs[number])
 		ret = dgram_ep_resolve(ep, number, &ah);
 	return ret == -FI_ENOMEM ? ret : 0;

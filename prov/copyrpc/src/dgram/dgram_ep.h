@@ -14,6 +14,8 @@
  * Without a posted receive they stay in the device's buffers, rx_cnt of them, until one is posted.
  * The device drops datagrams for which it has no buffer.
  *
+ * A device that fails ends the endpoint, until it is back (dgram_outage.h).
+ *
  * Owner: the thread that holds the domain. Tested by test/unit/dgram/test_dgram_ep.c, _tx.c and
  * _rx.c.
  */
@@ -40,7 +42,6 @@
 struct dgram_conf {
 	const struct sockaddr *local; /* IP devices: concrete address, port 0: any. Others: NULL */
 	const struct dgram_av *av;
-	uint64_t av_end;      /* Numbers in use are below */
 	struct core_comp *tx; /* Destinations of completions; they outlive the endpoint */
 	struct core_comp *rx;
 	const size_t *min_multi_recv;
@@ -67,7 +68,7 @@ struct dgram_ep {
 	struct core_comp *rx;
 	struct dev_dgram_ah **ahs; /* By number; NULL: not resolved */
 	uint64_t ah_cnt;
-	int err; /* Error that ended the device's endpoint, or 0 */
+	int err; /* Error that ended the device's endpoint, until that is made anew; or 0 */
 
 	uint32_t burst_cnt; /* Gathered datagrams */
 	uint32_t slot_len;
@@ -124,6 +125,16 @@ int dgram_ep_open(struct dgram_engine *engine, const struct dgram_conf *conf, st
 /** Closes the endpoint. Drops posted receives and queued datagrams. */
 void dgram_ep_close(struct dgram_ep *ep);
 /**
+ * Closes what an endpoint has on the device: its queue pair, addresses, datagrams. Only
+ * dgram_ep_remake and dgram_ep_close may follow.
+ */
+void dgram_ep_unmake(struct dgram_ep *ep);
+/**
+ * Makes it anew, which gives the endpoint another address. Returns 0 and ends the failure, or
+ * -FI_E*.
+ */
+int dgram_ep_remake(struct dgram_ep *ep);
+/**
  * Returns true while the device has unsent datagrams; called before close. Where the device reports
  * seldom, the first call sends a datagram with a reported completion.
  */
@@ -143,7 +154,7 @@ void dgram_ep_removed(struct dgram_ep *ep, uint64_t number);
 int dgram_ep_resolve(struct dgram_ep *ep, uint64_t number, struct dev_dgram_ah **ah);
 /** Returns the number of the sender, or DGRAM_NONE. */
 uint64_t dgram_ep_sender(const struct dgram_ep *ep, const struct dev_dgram_in *in);
-/** Marks the endpoint as failed: ends all receives with an error. */
+/** Marks the endpoint as failed: ends all receives with an error, until dgram_ep_remake. */
 void dgram_ep_fail(struct dgram_ep *ep, int err);
 
 /**

@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 
 #include "dgram/dgram_ep.h"
+#include "dgram/dgram_outage.h"
 #include "util/copy.h"
 
 static struct dgram_recv *dgram_rx_first(struct dgram_ep *ep)
@@ -129,8 +130,11 @@ void dgram_rx_poll(struct dgram_ep *ep)
 	int cnt;
 
 	/* Needs space for a burst; without it the device queues, and drops, datagrams. */
-	if (UTIL_UNLIKELY(ep->err || ep->queued_cnt + DGRAM_BURST > ep->queued_mask + 1))
+	if (UTIL_UNLIKELY(ep->err || ep->queued_cnt + DGRAM_BURST > ep->queued_mask + 1)) {
+		if (ep->err)
+			dgram_outage_look(ep->engine);
 		return;
+	}
 	cnt = ep->ops->poll(ep->dg, in, DGRAM_BURST);
 	if (UTIL_UNLIKELY(cnt < 0)) {
 		dgram_ep_fail(ep, cnt);

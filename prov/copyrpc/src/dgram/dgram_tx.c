@@ -142,7 +142,8 @@ static int dgram_tx_message(struct dgram_ep *ep, const struct dgram_send *s)
 	ret = dgram_tx_try(ep, s, ah);
 	if (UTIL_UNLIKELY(ret == -FI_EAGAIN)) {
 		dgram_ep_progress(ep); /* Polling frees slots */
-		ret = ep->err ? ep->err : dgram_tx_try(ep, s, ah);
+		ret = ep->err ? ep->err : dgram_tx_resolve(ep, s->dest, &ah); /* perhaps anew */
+		ret = ret ? ret : dgram_tx_try(ep, s, ah);
 	}
 	if (UTIL_LIKELY(!ret))
 		dgram_tx_complete(ep, s);

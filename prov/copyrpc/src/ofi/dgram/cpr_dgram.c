@@ -108,7 +108,6 @@ static int cpr_dgram_start(struct cpr_ep *ep)
 	struct sockaddr_storage local;
 	struct dgram_conf conf = {
 		.av = ep->av->dgram,
-		.av_end = ep->av->dgram->end,
 		.tx = &ep->core_ep.tx,
 		.rx = &ep->core_ep.rx,
 		.min_multi_recv = &ep->core_ep.min_multi_recv,
@@ -190,8 +189,11 @@ int cpr_dgram_getname(struct cpr_ep *ep, void *addr, size_t *addrlen)
 
 	if (!ep->owner->is_enabled && (!name.ss_family || !ep->domain->dgram->is_ip))
 		return -FI_EOPBADSTATE;
-	if (ep->owner->is_enabled)
+	if (ep->owner->is_enabled) {
+		core_dom_lock(ep->owner->dom); /* progress may give it another one */
 		len = ep->kind->addr(ep->owner, &name);
+		core_dom_unlock(ep->owner->dom);
+	}
 	*addrlen = len;
 	if (room)
 		memcpy(addr, &name, room < len ? room : len);
