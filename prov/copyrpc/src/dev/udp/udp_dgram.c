@@ -18,6 +18,7 @@ static void udp_close(struct dev_dgram *dg)
 {
 	struct udp_dgram *ud = (struct udp_dgram *)dg;
 
+	udp_near_drop(ud);
 	if (ud->wait_fd >= 0)
 		close(ud->wait_fd);
 	udp_sock_close(&ud->sock);
@@ -67,6 +68,7 @@ static int udp_open(struct dev *dev, const struct dev_dgram_attr *attr, struct d
 	ud->base.ops = &udp_dgram_ops;
 	ud->base.rx_cnt = attr->rx_cnt;
 	ud->wait_fd = -1;
+	ud->near.fd = -1;
 	ret = udp_sock_open(&ud->sock, attr->local, attr->port, attr->rx_cnt);
 	if (!ret)
 		ret = udp_make_bufs(ud, attr->rx_cnt);
@@ -77,6 +79,8 @@ static int udp_open(struct dev *dev, const struct dev_dgram_attr *attr, struct d
 		return ret;
 	}
 	udp_filter_attach(ud->sock.fd, attr->match, attr->match_cnt);
+	memcpy(ud->match, attr->match, sizeof(ud->match));
+	ud->match_cnt = attr->match_cnt;
 	ud->base.mtu = ud->sock.mtu;
 	ud->base.inline_max = ud->sock.mtu;
 	ud->base.copies_ah = true;
@@ -145,23 +149,36 @@ static uint32_t udp_route_mtu(struct dev_dgram *dg, const struct sockaddr *peer)
 
 static void udp_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah)
 {
+	udp_near_forget(&((struct udp_dgram *)dg)->near, (struct udp_ah *)ah);
 	free(ah);
 }
 
-/** Adds the socket to the wait set, or changes its events (epoll_ctl's `op`). */
+static int udp_watch_fd(struct udp_dgram *ud, int op, int fd)
+{
+	bool full = ud->base.tx_full && ud->full_fd == fd;
+	struct epoll_event ev = { .events = EPOLLIN | (full ? EPOLLOUT : 0u) };
+
+	return fd >= 0 && epoll_ctl(ud->wait_fd, op, fd, &ev) ? -errno : 0;
+}
+
+/** Adds the sockets to the wait set, or changes their events (epoll_ctl's `op`). */
 static int udp_watch(struct udp_dgram *ud, int op)
 {
-	struct epoll_event ev = { .events = EPOLLIN | (ud->base.tx_full ? EPOLLOUT : 0u) };
+	int ret = udp_watch_fd(ud, op, ud->sock.fd);
 
-	if (epoll_ctl(ud->wait_fd, op, ud->sock.fd, &ev))
-		return -errno;
+	if (ret)
+		return ret;
 	ud->watched = true;
+	if (udp_watch_fd(ud, op, ud->near.fd))
+		udp_near_drop(ud);
 	return 0;
 }
 
 void udp_unwatch_cold(struct udp_dgram *ud)
 {
 	ud->watched = epoll_ctl(ud->wait_fd, EPOLL_CTL_DEL, ud->sock.fd, NULL) != 0;
+	if (ud->near.fd >= 0 && epoll_ctl(ud->wait_fd, EPOLL_CTL_DEL, ud->near.fd, NULL))
+		udp_near_drop(ud);
 }
 
 void udp_wait_for_room(struct udp_dgram *ud, bool full)
@@ -176,17 +193,24 @@ static int udp_wait_fd(struct dev_dgram *dg)
 	return ((struct udp_dgram *)dg)->wait_fd;
 }
 
-/** Adds the socket to the wait set, which stays readable while the socket is. */
+static struct pollfd udp_pollfd(const struct udp_dgram *ud, int fd)
+{
+	bool full = ud->base.tx_full && ud->full_fd == fd;
+
+	return (struct pollfd){ .fd = fd, .events = (short)(POLLIN | (full ? POLLOUT : 0)) };
+}
+
+/** Adds the sockets to the wait set, which stays readable while one of them is. */
 static int udp_arm(struct dev_dgram *dg)
 {
 	struct udp_dgram *ud = (struct udp_dgram *)dg;
-	struct pollfd pfd = { .fd = ud->sock.fd,
-			      .events = (short)(POLLIN | (ud->base.tx_full ? POLLOUT : 0)) };
+	struct pollfd pfd[2] = { udp_pollfd(ud, ud->sock.fd), udp_pollfd(ud, ud->near.fd) };
 
 	if (ud->status || ud->got_at < ud->got_cnt)
 		return -FI_EAGAIN;
-	if (poll(&pfd, 1, 0) > 0) {
-		if (pfd.revents & POLLOUT)
+	/* A negative descriptor is ignored. */
+	if (poll(pfd, 2, 0) > 0) {
+		if ((pfd[0].revents | pfd[1].revents) & POLLOUT)
 			udp_wait_for_room(ud, false);
 		return -FI_EAGAIN;
 	}

@@ -12,6 +12,8 @@
  * Receiving in place (udp_into.c): one recvmsg alternates between heads, in a buffer, and the
  * target. Unexpected datagrams are gathered into a buffer for poll.
  *
+ * The peer that is sent most to has a second socket (udp_near.h).
+ *
  * Waiting: for each datagram, the sending call walks through all wait sets above a watched socket.
  * So the socket is watched from arm on, until UDP_AWAKE polls after disarm have found something.
  *
@@ -21,6 +23,7 @@
 #define DEV_UDP_UDP_DGRAM_H
 
 #include "dev/udp/udp.h"
+#include "dev/udp/udp_near.h"
 #include "dev/udp/udp_sock.h"
 
 #define UDP_BURST   16u        /* messages of one system call */
@@ -54,6 +57,9 @@ struct udp_run {
 struct udp_dgram {
 	struct dev_dgram base;
 	struct udp_sock sock;
+	struct udp_near near;
+	int rx_fd;          /* socket of the last receive call */
+	int full_fd;        /* socket without room, while base.tx_full */
 	int status;         /* error that ended the endpoint, or 0 */
 	bool tx_warned;     /* a send error was logged */
 	bool rx_found;      /* the last receive call found something */
@@ -70,8 +76,16 @@ struct udp_dgram {
 	uint32_t got_cnt;
 	struct udp_got got[UDP_BURST];
 	struct udp_run run;
-	int wait_fd; /* epoll over the socket */
+	int wait_fd; /* epoll over the sockets */
+	struct dev_dgram_match match[DEV_DGRAM_MATCH_MAX];
+	uint32_t match_cnt;
 };
+
+/** Returns true if the connected socket sends to `to`. */
+static inline bool udp_is_near(const struct udp_dgram *ud, const struct dev_dgram_ah *to)
+{
+	return ud->near.peer && &ud->near.peer->base == to;
+}
 
 static inline uint8_t *udp_buf(const struct udp_dgram *ud, uint32_t buf)
 {

@@ -113,7 +113,7 @@ static int udp_run_receive(struct udp_dgram *ud, struct udp_pieces *p)
 		.msg_control = ud->sock.gro ? ctl.bytes : NULL,
 		.msg_controllen = ud->sock.gro ? sizeof(ctl.bytes) : 0,
 	};
-	ssize_t ret = recvmsg(ud->sock.fd, &msg, MSG_DONTWAIT);
+	ssize_t ret = recvmsg(ud->rx_fd, &msg, MSG_DONTWAIT);
 
 	if (ret < 0)
 		return udp_rx_failed(ud);
@@ -159,7 +159,7 @@ static bool udp_run_waits(struct udp_dgram *ud)
 
 	if (ud->rx_found || ++ud->asked % UDP_ASK_MAX == 0)
 		return true;
-	return ioctl(ud->sock.fd, FIONREAD, &len) || len;
+	return ioctl(ud->rx_fd, FIONREAD, &len) || len;
 }
 
 int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
@@ -172,6 +172,12 @@ int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
 	if (ud->status || ud->got_at < ud->got_cnt || ud->free_cnt < 2 ||
 	    place->head_len > UDP_HEAD_LEN)
 		return ud->status;
+	if (ud->near.fd >= 0) {
+		if (udp_near_is_own_next(&ud->near))
+			return 0; /* poll takes both sockets */
+		ud->near.turn++;
+	}
+	ud->rx_fd = ud->near.fd >= 0 ? ud->near.fd : ud->sock.fd;
 	if (!udp_run_waits(ud))
 		return -FI_EAGAIN;
 	ud->run.buf = ud->free[ud->free_cnt - 1];

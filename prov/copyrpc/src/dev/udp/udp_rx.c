@@ -91,8 +91,8 @@ static int udp_fill_call(const struct udp_dgram *ud, struct udp_fill *f, uint32_
 	ssize_t ret;
 
 	if (cnt > 1)
-		return recvmmsg(ud->sock.fd, f->msgs, cnt, MSG_DONTWAIT, NULL);
-	ret = recvmsg(ud->sock.fd, &f->msgs[0].msg_hdr, MSG_DONTWAIT);
+		return recvmmsg(ud->rx_fd, f->msgs, cnt, MSG_DONTWAIT, NULL);
+	ret = recvmsg(ud->rx_fd, &f->msgs[0].msg_hdr, MSG_DONTWAIT);
 	if (ret < 0)
 		return -1;
 	f->msgs[0].msg_len = (unsigned)ret;
@@ -102,8 +102,14 @@ static int udp_fill_call(const struct udp_dgram *ud, struct udp_fill *f, uint32_
 int udp_rx_failed(struct udp_dgram *ud)
 {
 	ud->rx_found = false;
+	if (ud->rx_fd == ud->sock.fd)
+		ud->near.own_found = false;
 	if (errno == EAGAIN || errno == EINTR || errno == ENOMEM || errno == ECONNREFUSED)
 		return 0;
+	if (ud->rx_fd != ud->sock.fd) {
+		udp_near_drop(ud);
+		return 0;
+	}
 	UTIL_WARN(EP_DATA, "the UDP socket is broken: %s\n", strerror(errno));
 	ud->status = -FI_EIO;
 	return ud->status;
@@ -112,22 +118,21 @@ int udp_rx_failed(struct udp_dgram *ud)
 void udp_rx_found(struct udp_dgram *ud)
 {
 	ud->rx_found = true;
+	if (ud->rx_fd == ud->sock.fd)
+		ud->near.own_found = true;
 	if (UTIL_UNLIKELY(ud->watched && !ud->armed) && ++ud->found_cnt > UDP_AWAKE)
 		udp_unwatch_cold(ud);
 }
 
-/**
- * Receives more, after all before was returned. Returns 0, or the error that ended the endpoint.
- */
-static int udp_fill(struct udp_dgram *ud)
+/** Receives from a socket. Returns 0, or the error that ended the endpoint. */
+static int udp_fill_from(struct udp_dgram *ud, int fd)
 {
 	struct udp_fill f;
 	uint32_t cnt = udp_fill_offer(&f, ud);
 	uint32_t used[UDP_BURST];
 	int ret, i;
 
-	ud->got_at = 0;
-	ud->got_cnt = 0;
+	ud->rx_fd = fd;
 	if (!cnt)
 		return 0;
 	ret = udp_fill_call(ud, &f, cnt);
@@ -140,6 +145,23 @@ static int udp_fill(struct udp_dgram *ud)
 	for (i = 0; i < ret; i++)
 		udp_fill_take(&f, (uint32_t)i, used[i], ud);
 	return 0;
+}
+
+/**
+ * Receives more, after all before was returned: from the connected socket, or from the own one, if
+ * that is open alone, or in turn. Returns as udp_fill_from.
+ */
+static int udp_fill(struct udp_dgram *ud)
+{
+	int ret = 0;
+
+	ud->got_at = 0;
+	ud->got_cnt = 0;
+	if (ud->near.fd < 0 || udp_near_is_own_turn(&ud->near))
+		ret = udp_fill_from(ud, ud->sock.fd);
+	if (!ret && !ud->got_cnt && ud->near.fd >= 0)
+		ret = udp_fill_from(ud, ud->near.fd);
+	return ret;
 }
 
 /** Returns the next datagram of the received messages. */

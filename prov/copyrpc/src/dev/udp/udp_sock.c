@@ -91,10 +91,17 @@ static void udp_sock_warn(int got, int want)
 		  got, want, want);
 }
 
-static void udp_sock_buffers(struct udp_sock *sock, uint32_t rx_cnt)
+/** Returns the buffer size that a socket needs. */
+static int udp_sock_buffer_len(const struct udp_sock *sock, uint32_t rx_cnt)
 {
 	uint64_t bytes = (uint64_t)rx_cnt * (sock->mtu + 1024u);
-	int want = bytes < UDP_BUF_MAX ? (int)bytes : UDP_BUF_MAX;
+
+	return bytes < UDP_BUF_MAX ? (int)bytes : UDP_BUF_MAX;
+}
+
+static void udp_sock_buffers(struct udp_sock *sock, uint32_t rx_cnt)
+{
+	int want = udp_sock_buffer_len(sock, rx_cnt);
 	int got = udp_sock_buffer(sock->fd, SO_RCVBUFFORCE, SO_RCVBUF, want);
 
 	/* A full send buffer is -FI_EAGAIN: no datagram is lost. */
@@ -169,6 +176,43 @@ void udp_sock_close(struct udp_sock *sock)
 	if (sock->fd >= 0)
 		close(sock->fd);
 	sock->fd = -1;
+}
+
+/**
+ * Binds `fd` to the address of `sock`, which the kernel permits while both have SO_REUSEPORT.
+ * Without it from then on, no other process can have the port.
+ */
+static int udp_sock_share(const struct udp_sock *sock, int fd)
+{
+	int one = 1, zero = 0, ret;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) ||
+	    setsockopt(sock->fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)))
+		return -errno;
+	ret = bind(fd, &sock->local.sa, udp_addr_len(&sock->local)) ? -errno : 0;
+	setsockopt(sock->fd, SOL_SOCKET, SO_REUSEPORT, &zero, sizeof(zero));
+	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &zero, sizeof(zero));
+	return ret;
+}
+
+int udp_sock_twin(const struct udp_sock *sock, uint32_t rx_cnt)
+{
+	int want = udp_sock_buffer_len(sock, rx_cnt), one = 1, ret;
+	int fd = socket(sock->local.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (sock->local.sa.sa_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+	if (sock->gro)
+		setsockopt(fd, SOL_UDP, UDP_GRO, &one, sizeof(one));
+	udp_sock_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, want);
+	udp_sock_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, want);
+	ret = udp_sock_share(sock, fd);
+	if (!ret)
+		return fd;
+	close(fd);
+	return ret;
 }
 
 uint32_t udp_sock_link_mtu(const struct sockaddr *local)

@@ -32,6 +32,12 @@ int udp_sock_open(struct udp_sock *sock, const struct sockaddr *local, uint16_t 
 		  uint32_t rx_cnt);
 void udp_sock_close(struct udp_sock *sock);
 
+/**
+ * Returns a second socket of the same address and port, with equal buffers and offloads, which the
+ * caller connects and closes; or -FI_E*.
+ */
+int udp_sock_twin(const struct udp_sock *sock, uint32_t rx_cnt);
+
 /** Returns sock.mtu of a socket on `local`, or 0 without such sockets. */
 uint32_t udp_sock_link_mtu(const struct sockaddr *local);
 

@@ -20,6 +20,7 @@ struct udp_burst {
 	} ctl[UDP_BURST];
 	uint32_t msg_cnt;
 	uint32_t iov_cnt;
+	bool near; /* leaves by the connected socket */
 };
 
 #define UDP_BURST_IOV (sizeof(((struct udp_burst *)0)->iov) / sizeof(struct iovec))
@@ -82,8 +83,8 @@ static uint32_t udp_burst_add(struct udp_burst *b, const struct udp_dgram *ud,
 	msg = &b->msgs[b->msg_cnt].msg_hdr;
 	n = udp_run(ud, out, cnt < room ? cnt : room);
 	*msg = (struct msghdr){
-		.msg_name = (void *)(uintptr_t)&to->addr,
-		.msg_namelen = udp_addr_len(&to->addr),
+		.msg_name = b->near ? NULL : (void *)(uintptr_t)&to->addr,
+		.msg_namelen = b->near ? 0 : udp_addr_len(&to->addr),
 		.msg_iov = &b->iov[b->iov_cnt],
 	};
 	for (i = 0; i < n; i++)
@@ -121,26 +122,35 @@ static int udp_send_failed(struct udp_dgram *ud, int err)
 		ud->tx_warned = true;
 		return 0;
 	default:
+		if (ud->full_fd == ud->near.fd) {
+			udp_near_drop(ud);
+			return 0;
+		}
 		UTIL_WARN(EP_DATA, "the UDP socket is broken: %s\n", strerror(err));
 		ud->status = -FI_EIO;
 		return ud->status;
 	}
 }
 
+static int udp_burst_fd(const struct udp_dgram *ud, const struct udp_burst *b)
+{
+	return b->near ? ud->near.fd : ud->sock.fd;
+}
+
 /** Sends the burst; a cheaper call serves a single message. Returns like sendmmsg. */
 static int udp_burst_call(const struct udp_dgram *ud, struct udp_burst *b)
 {
 	const struct msghdr *msg = &b->msgs[0].msg_hdr;
-	int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+	int flags = MSG_DONTWAIT | MSG_NOSIGNAL, fd = udp_burst_fd(ud, b);
 	ssize_t ret;
 
 	if (b->msg_cnt > 1)
-		return sendmmsg(ud->sock.fd, b->msgs, b->msg_cnt, flags);
+		return sendmmsg(fd, b->msgs, b->msg_cnt, flags);
 	if (msg->msg_iovlen == 1 && !msg->msg_control)
-		ret = sendto(ud->sock.fd, msg->msg_iov->iov_base, msg->msg_iov->iov_len, flags,
+		ret = sendto(fd, msg->msg_iov->iov_base, msg->msg_iov->iov_len, flags,
 			     msg->msg_name, msg->msg_namelen);
 	else
-		ret = sendmsg(ud->sock.fd, msg, flags);
+		ret = sendmsg(fd, msg, flags);
 	return ret < 0 ? -1 : 1;
 }
 
@@ -158,12 +168,20 @@ static int udp_burst_send(struct udp_dgram *ud, struct udp_burst *b)
 			ud->sock.gso = false;
 			return 0;
 		}
+		ud->full_fd = udp_burst_fd(ud, b);
 		ret = udp_send_failed(ud, errno);
 		return ret ? ret : (int)b->runs[0];
 	}
 	for (i = 0; i < sent; i++)
 		n += (int)b->runs[i];
 	return n;
+}
+
+/** Counts a send call. A peer that has won the vote, and is the only one, costs a comparison. */
+static inline void udp_near_vote(struct udp_dgram *ud, const struct udp_ah *to)
+{
+	if (UTIL_UNLIKELY(ud->near.first != to || ud->near.votes < UDP_NEAR_VOTES))
+		udp_near_vote_cold(ud, to);
 }
 
 int udp_send(struct dev_dgram *dg, const struct dev_dgram_out *out, unsigned cnt)
@@ -174,10 +192,13 @@ int udp_send(struct dev_dgram *dg, const struct dev_dgram_out *out, unsigned cnt
 	uint32_t at, n;
 	int ret = ud->status;
 
+	if (cnt)
+		udp_near_vote(ud, (const struct udp_ah *)out->to);
 	while (!ret && done < cnt) {
 		b.msg_cnt = 0;
 		b.iov_cnt = 0;
-		for (at = done; at < cnt; at += n) {
+		b.near = udp_is_near(ud, out[done].to);
+		for (at = done; at < cnt && udp_is_near(ud, out[at].to) == b.near; at += n) {
 			n = udp_burst_add(&b, ud, &out[at], cnt - at);
 			if (!n)
 				break;
