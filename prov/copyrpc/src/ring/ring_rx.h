@@ -228,7 +228,7 @@ UTIL_INLINE const char *ring_rx_batch_bytes(const struct dev_link_ops *dev, stru
 	uint64_t delta = (uint64_t)(is_short ? wire_imm_units(imm) : imm) * WIRE_ALIGN;
 	struct ring_rx *rx = &conn->rx;
 
-	if (UTIL_UNLIKELY(!delta || delta > rx->len - ring_off(rx->producer, rx->len)))
+	if (UTIL_UNLIKELY(!delta || ring_off(rx->producer, rx->len) + delta > rx->len))
 		return !imm && ring_tx_is_async(dev) ? ring_rx_in_word_cold(dev, conn)
 						     : "immediate zero or across the ring's end";
 	if (UTIL_UNLIKELY(rx->producer + delta - rx->consumer > rx->len))

@@ -163,9 +163,12 @@ static inline uint64_t ring_tx_queued_len(const struct ring_tx *tx)
  */
 static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
 {
-	uint64_t advance = pos - tx->flow.remote_consumer;
-	uint64_t sent = tx->flush_start - tx->flow.remote_consumer;
+	uint64_t advance = pos - tx->flow.remote_consumer, sent;
 
+	/* An end that only receives reads no more of its send side, which may be in no cache. */
+	if (!advance)
+		return true;
+	sent = tx->flush_start - tx->flow.remote_consumer;
 	if (UTIL_UNLIKELY(tx->post_cnt))
 		sent -= ring_tx_queued_len(tx);
 	if (UTIL_UNLIKELY(advance > sent))
