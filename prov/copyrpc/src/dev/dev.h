@@ -21,6 +21,7 @@
 #ifndef DEV_DEV_H
 #define DEV_DEV_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -183,13 +184,15 @@ struct dev_link {
 	uint64_t tx_len;     /* bytes of the peer's ring: a power of two */
 	uint64_t rx_len;     /* bytes of the local ring */
 	uint32_t inband_len; /* of tx_base, a multiple of DEV_IMM_UNIT; set by connect */
-	uint32_t inline_max; /* most bytes of a put with DEV_GET_INLINE; set by connect */
-	uint32_t caps;       /* enum dev_cap */
 	uint32_t access_cnt; /* simple accesses accepted so far, modulo 2^32; counted by access() */
 	/* Word that the peer reads with read_consumer: how far rx_base is released here. */
 	uint64_t *consumer_word;
-	void *user; /* connection of the engine */
+	void *user;          /* connection of the engine */
+	uint32_t inline_max; /* most bytes of a put with DEV_GET_INLINE; set by connect */
+	uint32_t caps;       /* enum dev_cap */
 };
+
+static_assert(offsetof(struct dev_link, inline_max) == 64, "writes and arrivals need one line");
 
 struct dev_link_ops {
 	/*

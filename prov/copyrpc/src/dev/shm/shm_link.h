@@ -68,35 +68,35 @@ struct shm_helped {
 struct shm_link {
 	struct dev_link base;
 
-	/* Used by writes. */
+	/* Used by writes, and by the posts of those to a parked link. */
 	const uint32_t *peer_notify;
 	const uint64_t *peer_consumer;
+	struct shm_inbox *peer_inbox;
+	uint32_t peer_id; /* this link's bit in the peer's inbox */
+	int peer_bell_fd;
 	uint32_t posted;      /* value of *peer_notify at the last post */
 	uint32_t cleared;     /* the words of the next head and this many units behind it are 0 */
 	uint16_t ahead_small; /* target for `cleared` after a small write, in units */
 	uint16_t ahead_large; /* target after a larger write */
 	bool tx_fence; /* execute a fence in each write, as the reader cannot do it by membarrier */
-	/* Used by poll. */
-	uint64_t rx_off;  /* offset of the next head */
-	uint32_t act_idx; /* index in shm_dev.act; SHM_IDX_NONE: parked */
-	uint32_t seen;    /* shm_dev.tick_cnt at the last event */
-	uint32_t epoch;   /* value of ctrl->notify */
-	bool armed;       /* epoch was changed, and no post has come since */
-	bool settled;     /* the word was 0 after a membarrier that followed the change */
+	/* Used by poll: a line of its own, as few of thousands of links do both at a time. */
+	_Alignas(UTIL_CACHE_LINE) uint64_t rx_off; /* offset of the next head */
+	uint32_t act_idx;                          /* index in shm_dev.act; SHM_IDX_NONE: parked */
+	uint32_t seen;                             /* shm_dev.tick_cnt at the last event */
+	uint32_t epoch;                            /* value of ctrl->notify */
+	bool armed;   /* epoch was changed, and no post has come since */
+	bool settled; /* the word was 0 after a membarrier that followed the change */
 	bool attached;
 	bool dead; /* DEV_EV_DOWN was given */
-
-	/* Rarely used. */
 	/* in shm_dev.unsettled: parked, and a notification may be lost */
 	struct util_list unsettled;
 	struct shm_dev *dev;
-	uint32_t id;      /* this link's bit in the local inbox */
-	uint32_t peer_id; /* this link's bit in the peer's inbox */
 	struct shm_ctrl *ctrl;
-	void *tx_map;
-	struct shm_inbox *peer_inbox;
+	uint32_t id; /* this link's bit in the local inbox */
+
+	/* Rarely used. */
 	int seg_fd; /* until attach */
-	int peer_bell_fd;
+	void *tx_map;
 	struct shm_probe peer;
 	struct shm_offer *peer_offer;
 	struct shm_share share;        /* local gets */
@@ -107,7 +107,8 @@ struct shm_link {
 };
 
 static_assert(offsetof(struct shm_link, base) == 0, "devices embed dev_link first");
-static_assert(offsetof(struct shm_link, unsettled) <= 2 * UTIL_CACHE_LINE, "hot part: two lines");
+static_assert(offsetof(struct shm_link, rx_off) == 2 * UTIL_CACHE_LINE, "writes: two lines");
+static_assert(offsetof(struct shm_link, seg_fd) <= 3 * UTIL_CACHE_LINE, "poll: the third one");
 
 static inline uint64_t *shm_link_word(uint8_t *ring, uint64_t off)
 {
