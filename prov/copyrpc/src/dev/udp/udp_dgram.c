@@ -78,6 +78,7 @@ static int udp_open(struct dev *dev, const struct dev_dgram_attr *attr, struct d
 		udp_close(&ud->base);
 		return ret;
 	}
+	ud->full_fd = ud->sock.fd;
 	udp_filter_attach(ud->sock.fd, attr->match, attr->match_cnt);
 	memcpy(ud->match, attr->match, sizeof(ud->match));
 	ud->match_cnt = attr->match_cnt;
