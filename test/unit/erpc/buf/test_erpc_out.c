@@ -215,6 +215,25 @@ Test(erpc_out, headers_remain_while_later_packets_are_forgotten, .fini = teardow
 	cr_expect_eq(dg.tx_done, dg.tx_posted);
 }
 
+Test(erpc_out, headers_for_a_device_that_copies_fill_few_lines, .fini = teardown)
+{
+	uint32_t i, laps;
+
+	teardown();
+	dg.inline_max = dg.mtu;
+	cr_assert_eq(erpc_out_init(&out, &dg, NULL, NULL, 1u << 15), 0);
+	cr_expect_lt(out.hdr_mask, 2 * ERPC_BURST);
+	for (laps = 0; laps < 3; laps++) {
+		for (i = 0; i < ERPC_BURST; i++)
+			put(i);
+		for (i = 0; i < ERPC_BURST; i++) {
+			if (i % TX_CNT == 0)
+				cr_assert_eq(erpc_out_flush(&out), 0);
+			cr_assert_eq(leave(), i);
+		}
+	}
+}
+
 /* ---- message buffers ---- */
 
 Test(erpc_out, a_resent_buffer_requests_a_report, .fini = teardown)

@@ -8,15 +8,24 @@
 
 #include "util/bits.h"
 
+/** Returns the number of headers in the ring. A device that copies everything reads none later. */
+static uint32_t erpc_out_hdr_cnt(const struct dev_dgram *dg, uint32_t tx_cnt)
+{
+	uint32_t most = dg->inline_max < dg->mtu ? 2 * (tx_cnt + ERPC_BURST) : ERPC_BURST;
+	uint32_t cnt = 64;
+
+	while (cnt < most)
+		cnt *= 2;
+	return cnt;
+}
+
 int erpc_out_init(struct erpc_out *out, struct dev_dgram *dg, struct dev *dev,
 		  const struct dev_ops *dev_ops, uint32_t tx_cnt)
 {
-	uint32_t cnt = 64;
+	uint32_t cnt = erpc_out_hdr_cnt(dg, tx_cnt);
 	size_t len;
 	int ret;
 
-	while (cnt < 2 * (tx_cnt + ERPC_BURST))
-		cnt *= 2;
 	len = (size_t)cnt * WIRE_ERPC_HDR_LEN;
 	*out = (struct erpc_out){ .dg = dg, .dev = dev, .dev_ops = dev_ops, .hdr_mask = cnt - 1 };
 	out->hdrs = aligned_alloc(64, len);

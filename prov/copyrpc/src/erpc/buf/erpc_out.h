@@ -8,7 +8,8 @@
  * retransmits nothing.
  *
  * Headers that are not stored before their bytes are in a ring, longer than the device's queue and
- * the burst together: an entry is reused long after its packet has left.
+ * the burst together: an entry is reused long after its packet has left. For a device that copies
+ * everything the burst alone counts.
  *
  * Owner: the endpoint. Tested in test/unit/erpc/buf/test_erpc_out.c.
  */
