@@ -31,7 +31,7 @@
 /** Requests of a session at a time. A request's slot is req_num modulo this. */
 #define ERPC_SLOTS 8u
 
-#define ERPC_AHEAD_MAX 128u /* equals the packets that may be in flight */
+#define ERPC_AHEAD_MAX 128u /* packets further ahead are dropped, and sent again */
 
 /** Set of packets that arrived early: bit i is packet i behind the first missing one. */
 struct erpc_ahead {
