@@ -111,7 +111,8 @@ static uint64_t info_plan_qps(uint64_t nic_peers, const struct info_plan_setting
 
 /*
  * Counts sockets: each address of a name has one for handshakes, all at one port, and if the path
- * udp is used one for packets, at a port of its own.
+ * udp is used one for packets, at a port of its own. A second one of that port, for the peer that
+ * most packets go to (dev/udp/udp_near.h), comes later, and counts in files only.
  */
 static void info_plan_sockets(struct info_plan *plan, const struct info_plan_settings *settings,
 			      bool uses_udp)

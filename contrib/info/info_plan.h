@@ -21,7 +21,7 @@ struct info_report;
 #define INFO_PLAN_FILES_BASE 32u
 #define INFO_PLAN_FILES_MPI  64u /* files of a rank that belong to Open MPI and its tools */
 #define INFO_PLAN_FILES_PEER 2u  /* the peer's bell, and the stream of the handshake */
-#define INFO_PLAN_FILES_UDP  2u  /* a socket of the path udp, and the set that waits for it */
+#define INFO_PLAN_FILES_UDP  3u  /* sockets of the path udp, and the set that waits for them */
 
 struct info_plan {
 	uint64_t ranks, per_node, nodes;

@@ -80,7 +80,7 @@ Test(info_plan, each_address_has_a_socket_and_over_udp_two)
 	cr_expect_eq(one.sockets, 2);
 	cr_expect_eq(plan.sockets, 6);
 	cr_expect_eq(plan.ports, 32 * 4);
-	cr_expect_eq(plan.files, one.files + 2 * 3);
+	cr_expect_eq(plan.files, one.files + 2 * 4);
 }
 
 Test(info_plan, a_range_of_ports_is_compared_with_the_need)

@@ -3,7 +3,6 @@
 #include "erpc/transport/erpc_outage.h"
 
 #include <criterion/criterion.h>
-#include <poll.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -12,75 +11,11 @@
 #include "dev/udp/udp.h"
 #include "engine/eng_outage.h"
 #include "erpc/transport/erpc_transport.h"
-#include "unit/engine/eng_fixture.h"
+#include "unit/erpc/transport/sessions_fixture.h"
 #include "util/clock.h"
 #include "wire/wire_cm.h"
-#include "wire/wire_op.h"
 
 #define LONG_MS 60000 /* a wakeup that takes longer is missing */
-
-static struct eng_transport *transport_of(const struct whole *w)
-{
-	return eng_transport_at(w->engine, 0);
-}
-
-static struct erpc_transport *erpc_of(const struct whole *w)
-{
-	return (struct erpc_transport *)transport_of(w);
-}
-
-static void send_one(struct whole *from)
-{
-	struct core_chan *chan = from->chan;
-
-	cr_assert_geq(chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG | WIRE_F_TAG, 0), 1, 0,
-					  "some", 4),
-		      0);
-	chan->awaited = *chan->posted;
-}
-
-static void send_and_receive(struct whole *from, struct whole *to)
-{
-	int before = to->msgs;
-
-	to->msgs = 0;
-	send_one(from);
-	wholes_until(&to->msgs);
-	cr_expect_eq(to->msgs, 1);
-	to->msgs += before;
-}
-
-static bool is_busy(const struct whole *w)
-{
-	return w->chan->ops->is_busy(w->chan);
-}
-
-/** Waits until both ends have responses to everything. */
-static void settle(void)
-{
-	int done;
-
-	do {
-		whole_progress(&wholes[0]);
-		whole_progress(&wholes[1]);
-		done = !is_busy(&wholes[0]) && !is_busy(&wholes[1]);
-	} while (!done);
-}
-
-/** Calls progress until the thread may sleep. */
-static void arm(struct whole *w)
-{
-	while (transport_of(w)->ops->arm(transport_of(w)))
-		whole_progress(w);
-}
-
-static bool wakes(struct whole *w, int ms)
-{
-	struct pollfd fd = { .fd = transport_of(w)->ops->wait_fd(transport_of(w)),
-			     .events = POLLIN };
-
-	return poll(&fd, 1, ms) == 1;
-}
 
 /** Returns the state of the only transport and address of the first endpoint. */
 static struct erpc_transport_ep *state_of(void)

@@ -4,8 +4,8 @@
  * (engine/eng_outage.h), and by the transport before a thread sleeps.
  *
  * Sessions outlast a port that is down: what is lost is sent again. They end where another path may
- * carry the next ones, otherwise after FI_COPYRPC_PEER_TIMEOUT. A device that has failed ends all.
- * It is opened again, and queue pairs of endpoints are made anew; peers learn of them by the
+ * carry the next ones, otherwise after FI_COPYRPC_PEER_TIMEOUT. A device that has failed ends all
+ * and is opened again. Queue pairs of endpoints are made anew then; peers learn of them by the
  * handshake of the next session.
  *
  * Tests: test/unit/erpc/transport/test_erpc_outage.c; test/integ/peer/outage on the device model.
