@@ -75,4 +75,38 @@ static inline bool proc_owns_socket(pid_t pid, unsigned long inode)
 	return found;
 }
 
+/** A line of /proc/net/udp; `peer` is 0 if the socket is not connected. */
+struct proc_udp {
+	unsigned port, peer;
+	unsigned long inode;
+};
+
+/** Reads the lines of the caller's network namespace. Returns their number, at most `max`. */
+static inline unsigned proc_read_udp(struct proc_udp *socks, unsigned max)
+{
+	FILE *file = fopen("/proc/net/udp", "re");
+	unsigned cnt = 0;
+	char line[512];
+
+	proc_need(file, "/proc/net/udp");
+	while (cnt < max && fgets(line, sizeof(line), file))
+		cnt += sscanf(line, "%*d: %*x:%x %*x:%x %*x %*s %*s %*s %*u %*u %lu",
+			      &socks[cnt].port, &socks[cnt].peer, &socks[cnt].inode) == 3;
+	fclose(file);
+	return cnt;
+}
+
+/** Returns true if a socket of a process is connected to an open UDP port on this machine. */
+static inline bool proc_has_udp_peer(pid_t pid)
+{
+	struct proc_udp socks[256];
+	unsigned cnt = proc_read_udp(socks, 256);
+
+	for (unsigned i = 0; i < cnt; i++)
+		for (unsigned j = 0; socks[i].peer && j < cnt; j++)
+			if (socks[j].port == socks[i].peer && proc_owns_socket(pid, socks[i].inode))
+				return true;
+	return false;
+}
+
 #endif

@@ -182,7 +182,7 @@ static bool poll_once(void)
 	return true;
 }
 
-/** Counts descriptors, and mappings of memfds. */
+/** Counts mappings of memfds, and descriptors but for a UDP socket of a living peer. */
 static void count_holdings(struct slot *slot)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -193,7 +193,7 @@ static void count_holdings(struct slot *slot)
 	while (fgets(line, sizeof(line), maps))
 		cnt += strstr(line, "memfd:") != NULL;
 	fclose(maps);
-	STORE(slot->fds, proc_fd_cnt(getpid()));
+	STORE(slot->fds, proc_fd_cnt(getpid()) - proc_has_udp_peer(getpid()));
 	STORE(slot->maps, cnt);
 }
 

@@ -30,7 +30,7 @@ struct slot {
 	uint32_t open_life;        /* life (generation) whose endpoint is open */
 	uint32_t ended[PROCS_MAX]; /* life of each peer towards which no operation is open */
 	uint32_t parked;           /* round in which no operation is open */
-	uint32_t fds, maps;        /* of shared memory; true while parked */
+	uint32_t fds, maps;        /* held; true while parked */
 	uint32_t sends[PROCS_MAX], recvs[PROCS_MAX]; /* open operations, for debugging */
 	uint64_t received[PROCS_MAX], errors;
 	int errs[256];

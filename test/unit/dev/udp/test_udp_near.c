@@ -187,12 +187,13 @@ Test(udp_near, busy_sockets_take_turns)
 	end();
 }
 
-Test(udp_near, a_forgotten_peer_is_no_longer_sent_to_by_it)
+Test(udp_near, it_ends_when_its_peer_is_forgotten)
 {
 	cr_assert(begin(AF_INET));
 	win();
 	udp_dgram_ops.forget(a.dg[0], a.to[0]);
 	cr_expect_null(ud()->near.peer);
+	cr_expect_eq(ud()->near.fd, -1);
 	a.to[0] = resolved(a.dg[0], a.dg[1]);
 	send_by(a.dg[0], a.to[0], 8);
 	expect(a.dg[1], a.dg[0], 8);

@@ -150,7 +150,7 @@ static uint32_t udp_route_mtu(struct dev_dgram *dg, const struct sockaddr *peer)
 
 static void udp_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah)
 {
-	udp_near_forget(&((struct udp_dgram *)dg)->near, (struct udp_ah *)ah);
+	udp_near_forget((struct udp_dgram *)dg, (struct udp_ah *)ah);
 	free(ah);
 }
 

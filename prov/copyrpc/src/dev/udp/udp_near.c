@@ -11,12 +11,11 @@
 #include "dev/udp/udp_filter.h"
 #include "util/log.h"
 
-void udp_near_drop(struct udp_dgram *ud)
+static void udp_near_close(struct udp_dgram *ud)
 {
 	struct udp_near *near = &ud->near;
 	bool was_full = ud->base.tx_full && ud->full_fd == near->fd;
 
-	near->off = true;
 	near->peer = NULL;
 	if (near->fd >= 0)
 		close(near->fd); /* leaves the wait set, too */
@@ -24,6 +23,12 @@ void udp_near_drop(struct udp_dgram *ud)
 	ud->full_fd = ud->sock.fd;
 	if (was_full)
 		udp_wait_for_room(ud, true);
+}
+
+void udp_near_drop(struct udp_dgram *ud)
+{
+	ud->near.off = true;
+	udp_near_close(ud);
 }
 
 /** Opens the socket, if it is not open, and adds it to the wait set. Returns 0 or -errno. */
@@ -76,12 +81,12 @@ void udp_near_vote_cold(struct udp_dgram *ud, const struct udp_ah *to)
 		udp_near_connect(ud, to);
 }
 
-void udp_near_forget(struct udp_near *near, const struct udp_ah *ah)
+void udp_near_forget(struct udp_dgram *ud, const struct udp_ah *ah)
 {
-	if (near->peer == ah)
-		near->peer = NULL;
-	if (near->first == ah) {
-		near->first = NULL;
-		near->votes = 0;
+	if (ud->near.peer == ah)
+		udp_near_close(ud);
+	if (ud->near.first == ah) {
+		ud->near.first = NULL;
+		ud->near.votes = 0;
 	}
 }

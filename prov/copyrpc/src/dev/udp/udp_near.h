@@ -27,7 +27,7 @@ struct udp_ah;
 
 struct udp_near {
 	int fd;                     /* -1: none */
-	const struct udp_ah *peer;  /* connected to it; NULL: to one that is forgotten */
+	const struct udp_ah *peer;  /* connected to it, or NULL */
 	const struct udp_ah *first; /* leads the vote, or NULL */
 	uint32_t votes;
 	uint8_t turn;
@@ -51,10 +51,10 @@ static inline bool udp_near_is_own_next(const struct udp_near *near)
 /** Counts a send call to `to`, and connects the socket to the winner of the vote. */
 void udp_near_vote_cold(struct udp_dgram *ud, const struct udp_ah *to);
 
-/** Forgets an address handle. */
-void udp_near_forget(struct udp_near *near, const struct udp_ah *ah);
+/** Forgets an address handle, and closes the socket if it is connected to it. */
+void udp_near_forget(struct udp_dgram *ud, const struct udp_ah *ah);
 
-/** Closes the socket, for good. Datagrams in its queue are lost. */
+/** Closes the socket, for good. In both cases datagrams in its queue are lost. */
 void udp_near_drop(struct udp_dgram *ud);
 
 #endif
