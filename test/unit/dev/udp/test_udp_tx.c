@@ -104,6 +104,45 @@ Test(udp_tx, bursts_arrive_without_segmentation)
 	random_bursts(AF_INET, false);
 }
 
+/** Sends a run of 20 datagrams of `len` bytes. Returns true if it was gathered. */
+static bool is_gathered(uint32_t len)
+{
+	uint8_t *gather = udp_gather_buf((struct udp_dgram *)pair.dg[0]);
+	struct dev_dgram_out out[20];
+	uint32_t cnt = 20;
+
+	memset(gather, 0, UDP_BUF_LEN);
+	for (uint32_t i = 0; i < cnt; i++) {
+		lens[i] = len;
+		udp_fill_bytes(bytes[i], len, i);
+		out[i] = (struct dev_dgram_out){
+			.to = pair.to[0],
+			.base = { bytes[i], bytes[i] + 16 },
+			.len = { 16, len - 16 },
+		};
+	}
+	for (uint32_t done = 0; done < cnt;) {
+		int ret = udp_dgram_ops.send(pair.dg[0], out + done, cnt - done);
+
+		cr_assert_gt(ret, 0);
+		done += (uint32_t)ret;
+	}
+	expect_burst(0, cnt);
+	return gather[1];
+}
+
+Test(udp_tx, short_datagrams_of_a_run_are_gathered)
+{
+	cr_assert(udp_pair_open(&pair, AF_INET, 256));
+	cr_expect(is_gathered(17));
+	cr_expect(is_gathered(1472));
+	cr_expect(is_gathered(UDP_GATHER_MAX), "more than the buffer holds");
+	cr_expect_not(is_gathered(UDP_GATHER_MAX + 1));
+	((struct udp_dgram *)pair.dg[0])->sock.gso = false;
+	cr_expect_not(is_gathered(1472));
+	udp_pair_close(&pair);
+}
+
 Test(udp_tx, the_longest_datagram_arrives)
 {
 	static uint8_t big[UDP_MTU_MAX];

@@ -23,18 +23,19 @@ static void udp_close(struct dev_dgram *dg)
 		close(ud->wait_fd);
 	udp_sock_close(&ud->sock);
 	if (ud->bufs)
-		munmap(ud->bufs, (size_t)dg->rx_cnt * UDP_BUF_LEN);
+		munmap(ud->bufs, ((size_t)dg->rx_cnt + 1) * UDP_BUF_LEN);
 	free(ud->free);
 	free(ud->refs);
 	free(ud);
 }
 
+/** Allocates `cnt` buffers for receiving, and the one that runs are gathered in. */
 static int udp_make_bufs(struct udp_dgram *ud, uint32_t cnt)
 {
 	uint32_t i;
 	void *mem;
 
-	mem = mmap(NULL, (size_t)cnt * UDP_BUF_LEN, PROT_READ | PROT_WRITE,
+	mem = mmap(NULL, ((size_t)cnt + 1) * UDP_BUF_LEN, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (mem == MAP_FAILED)
 		return -FI_ENOMEM;

@@ -3,7 +3,9 @@
  * Datagram endpoint on a UDP socket. Called by the datagram engine through udp_dgram_ops.
  *
  * Sending (udp_tx.c): a burst is one system call. A run of datagrams of one length to one peer is
- * one message, which the kernel cuts (GSO). The call copies, so tx_done follows at once.
+ * one message, which the kernel cuts (GSO). The call copies, so tx_done follows at once. Short
+ * datagrams of a run are gathered before: the kernel copies one piece of 64 KiB in 7 us, 44 of 1472
+ * bytes, into pages that are in no cache, in 15.
  *
  * Receiving (udp_rx.c): recvmmsg fills free buffers, or recvmsg a single one after an empty poll.
  * The kernel may merge a run of one sender's datagrams into one buffer (GRO), so each buffer has 64
@@ -26,10 +28,11 @@
 #include "dev/udp/udp_near.h"
 #include "dev/udp/udp_sock.h"
 
-#define UDP_BURST   16u        /* messages of one system call */
-#define UDP_RUN_MAX 64u        /* datagrams that GSO cuts from one message */
-#define UDP_BUF_LEN (1u << 16) /* bytes of a receive buffer: the most that GRO merges */
-#define UDP_AWAKE   64u        /* non-empty polls after disarm before the socket is unwatched */
+#define UDP_BURST      16u        /* messages of one system call */
+#define UDP_RUN_MAX    64u        /* datagrams that GSO cuts from one message */
+#define UDP_BUF_LEN    (1u << 16) /* bytes of a receive buffer: the most that GRO merges */
+#define UDP_GATHER_MAX 4096u      /* bytes of a datagram that is gathered */
+#define UDP_AWAKE      64u        /* non-empty polls after disarm before the socket is unwatched */
 
 struct udp_ah {
 	struct dev_dgram_ah base;
@@ -90,6 +93,12 @@ static inline bool udp_is_near(const struct udp_dgram *ud, const struct dev_dgra
 static inline uint8_t *udp_buf(const struct udp_dgram *ud, uint32_t buf)
 {
 	return ud->bufs + (size_t)buf * UDP_BUF_LEN;
+}
+
+/** Returns the buffer that runs are gathered in, behind those for receiving. */
+static inline uint8_t *udp_gather_buf(const struct udp_dgram *ud)
+{
+	return udp_buf(ud, ud->base.rx_cnt);
 }
 
 int udp_send(struct dev_dgram *dg, const struct dev_dgram_out *out, unsigned cnt);

@@ -20,7 +20,8 @@ struct udp_burst {
 	} ctl[UDP_BURST];
 	uint32_t msg_cnt;
 	uint32_t iov_cnt;
-	bool near; /* leaves by the connected socket */
+	uint32_t gathered; /* bytes in the gather buffer */
+	bool near;         /* leaves by the connected socket */
 };
 
 #define UDP_BURST_IOV (sizeof(((struct udp_burst *)0)->iov) / sizeof(struct iovec))
@@ -50,10 +51,52 @@ static void udp_burst_pieces(struct udp_burst *b, const struct dev_dgram_out *ou
 	for (i = 0; i < DEV_DGRAM_PIECES; i++) {
 		if (!out->len[i])
 			continue;
-		b->iov[b->iov_cnt].iov_base = (void *)(uintptr_t)out->base[i];
-		b->iov[b->iov_cnt].iov_len = out->len[i];
-		b->iov_cnt++;
+		b->iov[b->iov_cnt++] = (struct iovec){
+			.iov_base = (void *)(uintptr_t)out->base[i],
+			.iov_len = out->len[i],
+		};
 	}
+}
+
+static void udp_gather_one(uint8_t **to, const struct dev_dgram_out *out)
+{
+	uint32_t i;
+
+	for (i = 0; i < DEV_DGRAM_PIECES; i++) {
+		if (!out->len[i])
+			continue;
+		memcpy(*to, out->base[i], out->len[i]);
+		*to += out->len[i];
+	}
+}
+
+/** Adds a run as one piece of the gather buffer. Returns false if that has no room. */
+static bool udp_burst_gather(struct udp_burst *b, const struct udp_dgram *ud,
+			     const struct dev_dgram_out *out, uint32_t n)
+{
+	uint32_t len = (n - 1) * dev_dgram_out_len(out) + dev_dgram_out_len(&out[n - 1]), i;
+	uint8_t *to = udp_gather_buf(ud) + b->gathered;
+
+	if (len > UDP_BUF_LEN - b->gathered)
+		return false;
+	b->iov[b->iov_cnt++] = (struct iovec){ to, len };
+	b->gathered += len;
+	for (i = 0; i < n; i++)
+		udp_gather_one(&to, &out[i]);
+	return true;
+}
+
+/** Adds the pieces of a run. Returns false if there is no room. */
+static bool udp_burst_run(struct udp_burst *b, const struct udp_dgram *ud,
+			  const struct dev_dgram_out *out, uint32_t n)
+{
+	uint32_t i;
+
+	if (n > 1 && dev_dgram_out_len(out) <= UDP_GATHER_MAX)
+		return udp_burst_gather(b, ud, out, n);
+	for (i = 0; i < n; i++)
+		udp_burst_pieces(b, &out[i]);
+	return true;
 }
 
 static void udp_burst_segment(struct udp_burst *b, struct msghdr *msg, uint32_t seg)
@@ -75,7 +118,7 @@ static uint32_t udp_burst_add(struct udp_burst *b, const struct udp_dgram *ud,
 			      const struct dev_dgram_out *out, unsigned cnt)
 {
 	const struct udp_ah *to = (const struct udp_ah *)out->to;
-	uint32_t room = (uint32_t)(UDP_BURST_IOV - b->iov_cnt) / DEV_DGRAM_PIECES, n, i;
+	uint32_t room = (uint32_t)(UDP_BURST_IOV - b->iov_cnt) / DEV_DGRAM_PIECES, n;
 	struct msghdr *msg;
 
 	if (b->msg_cnt == UDP_BURST || !room)
@@ -87,8 +130,8 @@ static uint32_t udp_burst_add(struct udp_burst *b, const struct udp_dgram *ud,
 		.msg_namelen = b->near ? 0 : udp_addr_len(&to->addr),
 		.msg_iov = &b->iov[b->iov_cnt],
 	};
-	for (i = 0; i < n; i++)
-		udp_burst_pieces(b, &out[i]);
+	if (!udp_burst_run(b, ud, out, n))
+		return 0;
 	msg->msg_iovlen = (size_t)(&b->iov[b->iov_cnt] - msg->msg_iov);
 	if (n > 1)
 		udp_burst_segment(b, msg, dev_dgram_out_len(out));
@@ -197,6 +240,7 @@ int udp_send(struct dev_dgram *dg, const struct dev_dgram_out *out, unsigned cnt
 	while (!ret && done < cnt) {
 		b.msg_cnt = 0;
 		b.iov_cnt = 0;
+		b.gathered = 0;
 		b.near = udp_is_near(ud, out[done].to);
 		for (at = done; at < cnt && udp_is_near(ud, out[at].to) == b.near; at += n) {
 			n = udp_burst_add(&b, ud, &out[at], cnt - at);
