@@ -144,14 +144,15 @@ static inline uint32_t erpc_kick_run(const struct erpc_session *s, const struct 
 
 /**
  * Returns true if the next parts of a GET are requested later, together with further ones: few have
- * room, and so many are in flight that the peer does not run out of them meanwhile.
+ * room, and so many of the session are in flight that the peer does not run out of them meanwhile.
  */
 static inline bool erpc_kick_run_waits(const struct erpc_session *s, const struct erpc_tx *tx,
 				       uint32_t run)
 {
-	return tx->type == WIRE_ERPC_GET && !s->paced && run < tx->c.window / 4u &&
-	       run < erpc_client_sendable(&tx->c) &&
-	       erpc_client_in_flight(&tx->c) > tx->c.window / 2u;
+	uint32_t most = tx->c.window < s->credit_max ? tx->c.window : s->credit_max;
+
+	return tx->type == WIRE_ERPC_GET && !s->paced && run < most / 4 &&
+	       run < erpc_client_sendable(&tx->c) && s->credit_max - s->credit.avail > most / 2;
 }
 
 /** Makes a GET request `more` parts behind the first. */
