@@ -73,6 +73,7 @@ struct pair_end {
 	/* Behaviour: chances in percent, and sizes. */
 	unsigned retain_chance, defer_chance, retain_reply_chance;
 	unsigned retain_call_chance; /* of deferred calls: retained until their reply */
+	unsigned ends_chance;        /* that a call ends a deferred one, during progress */
 	uint32_t len_max;
 	uint32_t len_exact; /* not 0: of each message and call */
 	size_t get_max;
@@ -120,6 +121,7 @@ int pair_call(struct pair_end *e, unsigned flags);
 bool pair_get(struct pair_end *e);
 /** Replies to a deferred call, or releases retained bytes. Returns false if there is none. */
 bool pair_reply_one(struct pair_end *e);
+bool pair_end_one(struct pair_end *e); /* replies with CORE_SEND_ENDS */
 bool pair_release(struct pair_end *e);
 
 /** Advances time by up to ns, with progress at both ends. */

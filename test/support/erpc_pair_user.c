@@ -87,6 +87,21 @@ static void pair_reply(struct pair_end *e, const struct pair_call_ref *call, uns
 		cr_assert_eq(chan->ops->reply(chan, call->ref, iov, 2, len, flags), 0);
 }
 
+/** Replies to one of the deferred calls. Returns false if there is none. */
+static bool pair_reply_any(struct pair_end *e, unsigned flags)
+{
+	struct pair_call_ref call;
+	uint32_t at;
+
+	if (!e->pending_cnt)
+		return false;
+	at = (uint32_t)rng_below(e->rng, e->pending_cnt);
+	call = e->pending[at];
+	e->pending[at] = e->pending[--e->pending_cnt];
+	pair_reply(e, &call, flags);
+	return true;
+}
+
 static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_call_ref ref,
 					 const uint8_t *data, uint32_t len, core_retain_t retain)
 {
@@ -100,6 +115,8 @@ static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_cal
 	cr_assert_eq(op & 0xFFF, PAIR_OP_CALL);
 	call.number = op >> 12;
 	cr_assert_eq(ref.resp_max, PAIR_RESP_MAX);
+	if (e->ends_chance && rng_chance(e->rng, e->ends_chance, 100))
+		pair_end_one(e);
 	if (rng_chance(e->rng, e->defer_chance, 100) && e->pending_cnt < PAIR_PENDING_MAX) {
 		call.retained =
 			e->retain_call_chance && rng_chance(e->rng, e->retain_call_chance, 100);
@@ -291,16 +308,12 @@ bool pair_get(struct pair_end *e)
 
 bool pair_reply_one(struct pair_end *e)
 {
-	uint32_t at;
-	struct pair_call_ref call;
+	return pair_reply_any(e, rng_chance(e->rng, 1, 2) ? CORE_SEND_MORE : 0);
+}
 
-	if (!e->pending_cnt)
-		return false;
-	at = (uint32_t)rng_below(e->rng, e->pending_cnt);
-	call = e->pending[at];
-	e->pending[at] = e->pending[--e->pending_cnt];
-	pair_reply(e, &call, rng_chance(e->rng, 1, 2) ? CORE_SEND_MORE : 0);
-	return true;
+bool pair_end_one(struct pair_end *e)
+{
+	return pair_reply_any(e, CORE_SEND_ENDS);
 }
 
 bool pair_release(struct pair_end *e)

@@ -58,6 +58,8 @@ static void mixed(uint64_t seed, uint32_t loss, uint64_t cnt)
 	erpc_pair_open(&p);
 	for (i = 0; i < 2; i++) {
 		p.end[i].defer_chance = 30;
+		p.end[i].ends_chance = 10;
+		p.end[i].ep->now.soon = p.end[i].ep->now.trust; /* such ends wait */
 		p.end[i].retain_chance = p.end[i].retain_reply_chance = 5;
 		p.end[i].len_max = 6000;
 		p.end[i].get_max = loss >= 100000 ? 10000 : 100000;

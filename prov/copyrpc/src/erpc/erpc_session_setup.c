@@ -7,6 +7,7 @@
 #include "erpc/bulk/erpc_get.h"
 #include "erpc/erpc_setup.h"
 #include "erpc/tx/erpc_call.h"
+#include "erpc/tx/erpc_defer.h"
 #include "erpc/tx/erpc_kick.h"
 #include "util/log.h"
 #include "util/stats.h"
@@ -215,6 +216,7 @@ void erpc_session_attach(struct erpc_session *s)
 static void erpc_session_leave_lists(struct erpc_session *s)
 {
 	erpc_direct_forget(s);
+	erpc_defer_forget(s);
 	util_list_remove(&s->dirty_link);
 	erpc_loss_unwatch(s);
 	util_stack_remove(&s->ep->fresh, &s->fresh);

@@ -237,6 +237,7 @@ static void core_unexp_reply(struct core_unexp *in, uint32_t code)
 		.recv_id = in->late && code != WIRE_STATUS_PULL ? WIRE_HINT_LATE : in->recv_id,
 		.len = in->total,
 	};
+	struct iovec iov = { .iov_base = &status, .iov_len = sizeof(status) };
 
 	if (!chan)
 		return;
@@ -247,7 +248,7 @@ static void core_unexp_reply(struct core_unexp *in, uint32_t code)
 		return;
 	in->reply_due = false;
 	core_unexp_unhold(in);
-	core_chan_reply(chan, in->ref, &status, sizeof(status));
+	chan->ops->reply(chan, in->ref, &iov, 1, sizeof(status), code ? 0 : CORE_SEND_ENDS);
 }
 
 /** Returns true for a message whose sender awaits its match. */

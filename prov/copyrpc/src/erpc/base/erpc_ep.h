@@ -64,6 +64,12 @@ struct erpc_now {
 	uint32_t trust; /* of these, so that further ones gather */
 };
 
+/** Session whose replies may wait for its next message (erpc_defer.h), or NULL. */
+struct erpc_defer {
+	struct erpc_session *session;
+	bool waits; /* the progress call of the replies is over */
+};
+
 struct erpc_ep {
 	struct dev_dgram *dg;
 	struct dev *dev;
@@ -76,6 +82,7 @@ struct erpc_ep {
 	bool armed;      /* the device was armed for sleep, so the last gap is not `away` */
 	uint32_t reaped; /* dg->tx_done when objects that wait for the device were last checked */
 	struct erpc_now now;
+	struct erpc_defer defer;
 	unsigned idle; /* polls skipped since now_ns (erpc_ep_is_idle) */
 	uint64_t now_ns;
 	uint64_t next_ns;               /* no timer expires before; may be too early */

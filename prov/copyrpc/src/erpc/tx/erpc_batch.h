@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "erpc/base/erpc_session.h"
+#include "erpc/tx/erpc_defer.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/tx/erpc_piggyback.h"
 #include "util/bits.h"
@@ -119,6 +120,7 @@ static inline void erpc_batch_send_single(struct erpc_session *s, struct erpc_bu
 	erpc_batch_is_single(s);
 	util_stats_single(s->conn.chan.stats, buf->len);
 	erpc_batch_leave(s, buf, 1, true);
+	erpc_defer_join(s);
 	erpc_ep_doorbell(s->ep);
 }
 

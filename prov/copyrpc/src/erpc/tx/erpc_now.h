@@ -8,9 +8,9 @@
  * as a slot is free. When none is, the caller makes progress, which may free one (CORE_SEND_STAYS).
  * A message of several packets is one of them, since it may be complete for its sender, and has
  * little to gain from company. If the process calls progress within ERPC_NOW_SOON_NS of such
- * messages ERPC_NOW_TRUST times in a row, they gather from then on behind ERPC_NOW_FEW batches in
- * flight. A call that comes later ends that; if it let messages wait, four times as many are needed
- * the next time.
+ * messages, or of the ends of received ones (erpc_defer.h), ERPC_NOW_TRUST times in a row, they
+ * gather from then on behind ERPC_NOW_FEW batches in flight. A call that comes later ends that; if
+ * it let messages wait, four times as many are needed the next time.
  *
  * Owner: the endpoint. Tested in test/unit/erpc/tx/test_erpc_now.c.
  */
@@ -23,12 +23,19 @@
 
 #define ERPC_NOW_FEW     2u
 #define ERPC_NOW_SOON_NS 200000u
+#define ERPC_NOW_LIKELY  16u /* part of the times in a row after which a reply may wait */
 #define ERPC_NOW_MOST    65536u /* largest number of times in a row */
 
 /** Returns true if the process is expected to call progress soon. */
 static inline bool erpc_now_is_trusted(const struct erpc_ep *ep)
 {
 	return ep->now.soon >= ep->now.trust;
+}
+
+/** Returns true if that is likely: a single reply may wait for it (erpc_defer.h). */
+static inline bool erpc_now_is_likely(const struct erpc_ep *ep)
+{
+	return ep->now.soon >= ep->now.trust / ERPC_NOW_LIKELY;
 }
 
 /** Returns the number of batches in flight behind which such messages do not leave. */

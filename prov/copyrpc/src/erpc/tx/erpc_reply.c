@@ -113,6 +113,7 @@ static void erpc_reply_flush(struct erpc_session *s)
 static inline void erpc_reply_added(struct erpc_session *s, unsigned flags)
 {
 	erpc_session_mark(s);
+	erpc_defer_reply(s, flags);
 	if ((flags & CORE_SEND_MORE) || s->ep->running)
 		return;
 	erpc_reply_flush(s);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "erpc/tx/erpc_defer.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/tx/erpc_piggyback.h"
 #include "erpc/tx/erpc_send.h"
@@ -267,6 +268,8 @@ void erpc_respond_flush(struct erpc_session *s)
 
 	s->resp.room = 0;
 	if (!erpc_piggyback_flush(s))
+		return;
+	if (erpc_defer_flush(s))
 		return;
 	if (s->resp.wait_mask && !s->resp.calls_pending)
 		erpc_respond_due(s, s->resp.wait_mask);

@@ -201,6 +201,7 @@ void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
 			erpc_batch_is_single(s);
 		erpc_send_leave(s);
 		erpc_kick(s);
+		erpc_defer_join(s);
 		erpc_ep_doorbell(s->ep);
 	} else {
 		erpc_send_follows(s);
