@@ -73,7 +73,7 @@ struct pair_end {
 	/* Behaviour: chances in percent, and sizes. */
 	unsigned retain_chance, defer_chance, retain_reply_chance;
 	unsigned retain_call_chance; /* of deferred calls: retained until their reply */
-	unsigned ends_chance;        /* that a call ends a deferred one, during progress */
+	unsigned ends_chance;        /* chance that a call ends a deferred one, during progress */
 	uint32_t len_max;
 	uint32_t len_exact; /* not 0: of each message and call */
 	size_t get_max;
