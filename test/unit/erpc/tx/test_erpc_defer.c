@@ -80,7 +80,7 @@ Test(erpc_defer, a_message_takes_the_reply_along)
 	end();
 }
 
-Test(erpc_defer, the_next_progress_call_sends_it)
+Test(erpc_defer, the_next_progress_calls_send_it)
 {
 	uint64_t before;
 
@@ -89,6 +89,10 @@ Test(erpc_defer, the_next_progress_call_sends_it)
 		call();
 		cr_expect_eq(reply(pair_end_one), 0);
 		before = left();
+		for (unsigned polls = 1; polls < ERPC_DEFER_POLLS; polls++) {
+			cr_expect_eq(left(), before);
+			poll_receiver();
+		}
 		poll_receiver();
 		cr_expect_eq(left(), before + 1);
 		erpc_pair_settle(&p);

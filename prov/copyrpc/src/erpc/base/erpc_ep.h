@@ -67,7 +67,7 @@ struct erpc_now {
 /** Session whose replies may wait for its next message (erpc_defer.h), or NULL. */
 struct erpc_defer {
 	struct erpc_session *session;
-	bool waits; /* the progress call of the replies is over */
+	uint8_t polls; /* progress calls that they have waited for */
 };
 
 struct erpc_ep {

@@ -30,11 +30,11 @@ bool erpc_defer_flush_cold(struct erpc_session *s)
 {
 	struct erpc_ep *ep = s->ep;
 
-	if (ep->defer.waits || !ep->running || erpc_defer_has_company(s)) {
+	if (ep->defer.polls == ERPC_DEFER_POLLS || !ep->running || erpc_defer_has_company(s)) {
 		ep->defer.session = NULL;
 		return false;
 	}
-	ep->defer.waits = true;
+	ep->defer.polls++;
 	ep->now.posted = true;
 	ep->now.stays = true;
 	erpc_session_mark(s);

@@ -6,8 +6,8 @@
  *
  * A process that awaited a long message often sends one next, and the sender of the first awaits
  * both. The process may compute instead. So such a reply is deferred only while the process is
- * likely to call progress soon (erpc_now.h), to the next progress call at most, and only if
- * nothing else leaves with this one. The message goes first, since it is the longer one (GSO).
+ * likely to call progress soon (erpc_now.h), until the second progress call that follows, and only
+ * if nothing else leaves with this one. The message goes first, since it is the longer one (GSO).
  *
  * Owner: the endpoint. Tested in test/unit/erpc/tx/test_erpc_defer.c.
  */
@@ -18,10 +18,12 @@
 #include "erpc/base/erpc_session.h"
 #include "util/bits.h"
 
+#define ERPC_DEFER_POLLS 2u /* progress calls that end before it leaves */
+
 /** Notes a reply with `flags` (CORE_SEND_ENDS). Another kind of reply ends the deferral. */
 void erpc_defer_reply(struct erpc_session *s, unsigned flags);
 
-/** Returns true if the replies of a session wait for the next progress call. */
+/** Returns true if the replies of a session wait for another progress call. */
 bool erpc_defer_flush_cold(struct erpc_session *s);
 
 static inline bool erpc_defer_flush(struct erpc_session *s)
