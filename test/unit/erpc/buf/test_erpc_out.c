@@ -242,6 +242,9 @@ Test(erpc_out, a_resent_buffer_requests_a_report, .fini = teardown)
 	struct erpc_bufs bufs;
 	struct erpc_buf *buf;
 	uint32_t last_tx = 0;
+	struct erpc_out_bytes memory = {
+		.data = "bytes", .len = 5, .flags = DEV_DGRAM_REPORT, .last_tx = &last_tx
+	};
 	unsigned i;
 
 	erpc_bufs_init(&bufs, &dg, NULL, NULL);
@@ -260,10 +263,9 @@ Test(erpc_out, a_resent_buffer_requests_a_report, .fini = teardown)
 		buf->resent = true;
 	}
 	erpc_out_put(&out, &peers[0], &h, NULL, 0, NULL, NULL, NULL);
+	erpc_out_put_bytes(&out, &peers[0], &h, &memory, NULL);
 	cr_expect_not(out.pkt[0].flags & DEV_DGRAM_REPORT);
-	erpc_out_report(&out);
-	cr_expect(out.pkt[0].flags & DEV_DGRAM_REPORT);
-	erpc_out_note(&out, &last_tx);
+	cr_expect(out.pkt[1].flags & DEV_DGRAM_REPORT);
 	cr_assert_eq(erpc_out_flush(&out), 0);
 	cr_expect_eq(last_tx, dg.tx_posted - 1);
 	erpc_buf_free(&bufs, buf);

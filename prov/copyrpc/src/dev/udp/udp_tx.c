@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include "dev/udp/udp_dgram.h"
+#include "util/copy.h"
 #include "util/log.h"
 
 /** Arguments of one sendmmsg. */
@@ -65,7 +66,7 @@ static void udp_gather_one(uint8_t **to, const struct dev_dgram_out *out)
 	for (i = 0; i < DEV_DGRAM_PIECES; i++) {
 		if (!out->len[i])
 			continue;
-		memcpy(*to, out->base[i], out->len[i]);
+		util_copy(*to, out->base[i], out->len[i]);
 		*to += out->len[i];
 	}
 }

@@ -58,21 +58,13 @@ void erpc_out_put(struct erpc_out *out, const struct dev_dgram_ah *to,
 		  const struct wire_erpc_hdr *h, const void *data, uint32_t len,
 		  const struct dev_mem *mem, struct erpc_buf *buf, struct erpc_out_owner *owner)
 {
-	struct dev_dgram_out *pkt = erpc_out_next(out, to, NULL, owner);
-	uint8_t *hdr = out->hdrs[out->hdr_next++ & out->hdr_mask];
+	struct erpc_out_bytes bytes = { .data = data, .len = len, .mem = mem };
 
-	pkt->flags = 0;
 	if (UTIL_UNLIKELY(buf != NULL)) {
-		erpc_out_note(out, &buf->last_tx);
-		pkt->flags = erpc_out_flags(buf);
+		bytes.last_tx = &buf->last_tx;
+		bytes.flags = erpc_out_flags(buf);
 	}
-	wire_erpc_put(hdr, h);
-	pkt->base[0] = hdr;
-	pkt->len[0] = WIRE_ERPC_HDR_LEN;
-	pkt->mem[0] = out->hdrs_mem;
-	pkt->base[1] = data;
-	pkt->len[1] = len;
-	pkt->mem[1] = mem;
+	erpc_out_put_bytes(out, to, h, &bytes, owner);
 }
 
 /**

@@ -101,6 +101,34 @@ static inline void erpc_out_put_first(struct erpc_out *out, const struct dev_dgr
 	pkt->len[1] = 0;
 }
 
+/** Bytes of a packet that its header, which is in the ring, is not stored before. */
+struct erpc_out_bytes {
+	const void *data;
+	uint32_t len;
+	uint32_t flags;
+	const struct dev_mem *mem; /* covers them */
+	uint32_t *last_tx;
+};
+
+/** Adds a packet with such bytes. Requires erpc_out_room. */
+static inline void erpc_out_put_bytes(struct erpc_out *out, const struct dev_dgram_ah *to,
+				      const struct wire_erpc_hdr *h,
+				      const struct erpc_out_bytes *bytes,
+				      struct erpc_out_owner *owner)
+{
+	struct dev_dgram_out *pkt = erpc_out_next(out, to, bytes->last_tx, owner);
+	uint8_t *hdr = out->hdrs[out->hdr_next++ & out->hdr_mask];
+
+	pkt->flags = bytes->flags;
+	wire_erpc_put(hdr, h);
+	pkt->base[0] = hdr;
+	pkt->len[0] = WIRE_ERPC_HDR_LEN;
+	pkt->mem[0] = out->hdrs_mem;
+	pkt->base[1] = bytes->data;
+	pkt->len[1] = bytes->len;
+	pkt->mem[1] = bytes->mem;
+}
+
 /**
  * Adds another packet, with bytes outside the header's buffer; `buf` is NULL if no buffer has them.
  * Requires erpc_out_room.
@@ -108,18 +136,6 @@ static inline void erpc_out_put_first(struct erpc_out *out, const struct dev_dgr
 void erpc_out_put(struct erpc_out *out, const struct dev_dgram_ah *to,
 		  const struct wire_erpc_hdr *h, const void *data, uint32_t len,
 		  const struct dev_mem *mem, struct erpc_buf *buf, struct erpc_out_owner *owner);
-
-/** Records the device's number of the packet added last, which is of no buffer, in *last_tx. */
-static inline void erpc_out_note(struct erpc_out *out, uint32_t *last_tx)
-{
-	out->last_tx[out->cnt - 1] = last_tx;
-}
-
-/** Requests a report of the device for the packet added last. */
-static inline void erpc_out_report(struct erpc_out *out)
-{
-	out->pkt[out->cnt - 1].flags |= DEV_DGRAM_REPORT;
-}
 
 /** Flushes a burst that is not empty. Returns 0 or the error that broke the device. */
 int erpc_out_flush_some(struct erpc_out *out);

@@ -23,7 +23,7 @@
 
 #define ERPC_NOW_FEW     2u
 #define ERPC_NOW_SOON_NS 200000u
-#define ERPC_NOW_LIKELY  16u /* part of the times in a row after which a reply may wait */
+#define ERPC_NOW_LIKELY  16u    /* part of the times in a row after which a reply may wait */
 #define ERPC_NOW_MOST    65536u /* largest number of times in a row */
 
 /** Returns true if the process is expected to call progress soon. */

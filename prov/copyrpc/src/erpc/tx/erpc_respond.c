@@ -20,12 +20,10 @@ static uint8_t erpc_respond_type(const struct erpc_session *s, const struct erpc
 	return UTIL_UNLIKELY(s->ep->away) ? WIRE_ERPC_AWAY : WIRE_ERPC_PROMPT;
 }
 
-bool erpc_respond_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num,
-			 enum wire_erpc_kind kind)
+static struct wire_erpc_hdr erpc_respond_hdr(const struct erpc_session *s, const struct erpc_rx *rx,
+					     uint16_t pkt_num, enum wire_erpc_kind kind)
 {
-	struct erpc_out *out = &s->ep->out;
-	struct erpc_rx *rx = &s->rx[slot];
-	struct wire_erpc_hdr h = {
+	return (struct wire_erpc_hdr){
 		.req_type = erpc_respond_type(s, rx, kind),
 		.session = s->peer_num,
 		.kind = kind,
@@ -33,36 +31,83 @@ bool erpc_respond_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num
 		.req_num = rx->s.req_num,
 		.tag = s->peer_tag,
 	};
-	uint32_t part, len;
+}
+
+/** Returns true if the response in a slot is exposed memory. */
+static inline bool erpc_respond_is_memory(const struct erpc_rx *rx)
+{
+	return rx->get_src && rx->resp_type != WIRE_ERPC_REFUSED;
+}
+
+/** Adds packets with `cnt` parts of exposed memory from packet `first` on. Requires their room. */
+static void erpc_respond_memory(struct erpc_session *s, uint32_t slot, uint32_t first, uint32_t cnt)
+{
+	struct erpc_out *out = &s->ep->out;
+	struct erpc_rx *rx = &s->rx[slot];
+	struct wire_erpc_hdr h = erpc_respond_hdr(s, rx, (uint16_t)first, WIRE_ERPC_RESP);
+	uint32_t part = erpc_server_part(&rx->s, h.pkt_num);
+	/* unexpose waits for the device */
+	struct erpc_out_bytes bytes = {
+		.data = rx->get_src + (size_t)part * s->payload,
+		.flags = out->dg->inline_max < out->dg->mtu ? DEV_DGRAM_REPORT : 0,
+		.mem = rx->exposure_mem,
+		.last_tx = &rx->last_tx,
+	};
+
+	h.msg_size = rx->s.resp_size;
+	s->last_resp_ns = s->ep->now_ns;
+	util_stats_add(&s->ep->stats->tx_pkts, cnt);
+	for (; cnt; cnt--, part++, h.pkt_num++) {
+		bytes.len = wire_erpc_pkt_len(rx->s.resp_size, s->payload, part);
+		erpc_out_put_bytes(out, s->ah, &h, &bytes, &rx->out);
+		bytes.data = (const uint8_t *)bytes.data + s->payload;
+	}
+}
+
+bool erpc_respond_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num,
+			 enum wire_erpc_kind kind)
+{
+	struct erpc_out *out = &s->ep->out;
+	struct erpc_rx *rx = &s->rx[slot];
+	struct wire_erpc_hdr h;
+	uint32_t len;
 
 	if (!erpc_out_room(out))
 		return false;
+	if (kind == WIRE_ERPC_RESP && erpc_respond_is_memory(rx)) {
+		erpc_respond_memory(s, slot, pkt_num, 1);
+		return true;
+	}
 	util_stats_add(&s->ep->stats->tx_pkts, 1);
+	h = erpc_respond_hdr(s, rx, pkt_num, kind);
 	if (kind == WIRE_ERPC_CR || rx->resp_type == WIRE_ERPC_REFUSED) {
 		erpc_out_put(out, s->ah, &h, NULL, 0, NULL, NULL, NULL);
 		return true;
 	}
-	part = erpc_server_part(&rx->s, pkt_num);
-	len = wire_erpc_pkt_len(rx->s.resp_size, s->payload, part);
+	len = wire_erpc_pkt_len(rx->s.resp_size, s->payload, erpc_server_part(&rx->s, pkt_num));
 	h.msg_size = rx->s.resp_size;
 	s->last_resp_ns = s->ep->now_ns;
 	if (rx->resp)
 		erpc_out_put_first(out, s->ah, rx->resp, len, &h, &rx->out);
 	else
-		erpc_out_put(out, s->ah, &h, len ? rx->get_src + (size_t)part * s->payload : NULL,
-			     len, len ? rx->exposure_mem : NULL, NULL, &rx->out);
-	if (rx->get_src) { /* unexpose waits for the device */
-		erpc_out_note(out, &rx->last_tx);
-		if (out->dg->inline_max < out->dg->mtu)
-			erpc_out_report(out);
-	}
+		erpc_out_put(out, s->ah, &h, NULL, 0, NULL, NULL, &rx->out);
 	return true;
 }
 
 void erpc_respond_run(struct erpc_session *s, uint32_t slot, uint32_t first, uint32_t cnt)
 {
-	while (cnt-- && erpc_respond_packet(s, slot, (uint16_t)first, WIRE_ERPC_RESP))
-		first++;
+	struct erpc_out *out = &s->ep->out;
+	uint32_t n, room;
+
+	for (; cnt && erpc_out_room(out); cnt -= n, first += n) {
+		if (!erpc_respond_is_memory(&s->rx[slot])) { /* no longer exposed */
+			n = erpc_respond_packet(s, slot, (uint16_t)first, WIRE_ERPC_RESP);
+			continue;
+		}
+		room = ERPC_BURST - out->cnt;
+		n = cnt < room ? cnt : room;
+		erpc_respond_memory(s, slot, first, n);
+	}
 }
 
 void erpc_respond_part(struct erpc_session *s, uint32_t slot)
