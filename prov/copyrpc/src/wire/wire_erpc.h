@@ -58,6 +58,16 @@ static inline void wire_erpc_put(uint8_t *buf, const struct wire_erpc_hdr *h)
 	memcpy(buf, word, sizeof(word));
 }
 
+/** Returns true if header `b` is header `a` but for a number of packet that is `n` higher. */
+static inline bool wire_erpc_follows(const uint8_t *a, const uint8_t *b, uint32_t n)
+{
+	uint64_t of_a[2], of_b[2];
+
+	memcpy(of_a, a, sizeof(of_a));
+	memcpy(of_b, b, sizeof(of_b));
+	return of_b[0] == of_a[0] + ((uint64_t)n << 50) && of_b[1] == of_a[1];
+}
+
 /** Reads the header of a packet of `len` bytes. Returns false if it is none. */
 static inline bool wire_erpc_get(struct wire_erpc_hdr *h, const uint8_t *buf, uint32_t len)
 {

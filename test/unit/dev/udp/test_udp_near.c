@@ -320,3 +320,29 @@ Test(udp_near, polls_into_a_target_leave_turns_to_the_own_socket)
 	expect(a.dg[0], b.dg[1], 16);
 	end();
 }
+
+/* Only its length is asked for, but for one of UDP_ASK_MAX turns: a datagram may have none. */
+Test(udp_near, an_empty_own_socket_seldom_interrupts_polls_into_a_target)
+{
+	static uint8_t place[64 * 1000];
+	const struct dev_dgram_target target = {
+		.base = place, .len = sizeof(place), .head_len = 16, .part_len = 1000
+	};
+	struct dev_dgram_out empty = { 0 };
+	struct dev_dgram_in in[BUFS];
+	unsigned polls, left = 0;
+
+	cr_assert(begin(AF_INET));
+	win();
+	for (polls = 0; polls < 16 * UDP_NEAR_TURNS; polls++)
+		left += udp_dgram_ops.poll_into(a.dg[0], &target, in, BUFS) == 0;
+	cr_expect_eq(left, 1);
+	empty.to = from_b;
+	cr_assert_eq(udp_dgram_ops.send(b.dg[1], &empty, 1), 1);
+	send_by(b.dg[1], from_b, 17);
+	for (polls = 0; udp_dgram_ops.poll_into(a.dg[0], &target, in, BUFS) != 0; polls++)
+		cr_assert_lt(polls, 16 * UDP_NEAR_TURNS);
+	drain(a.dg[0], in);
+	cr_expect(udp_check_bytes(in[0].data, in[0].len, 17));
+	end();
+}

@@ -3,6 +3,7 @@
 #include "erpc/bulk/erpc_direct.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 #include "support/erpc_pair.h"
 
@@ -183,4 +184,113 @@ Test(erpc_direct, duplicate_parts_change_nothing)
 	cr_expect_gt(back, 0);
 	cr_expect_gt(p.end[0].ep->stats->rx_stale, 0);
 	close_pair();
+}
+
+#define ROW 6u
+
+static struct dev_dgram_in row[ROW];
+static uint8_t heads[ROW][WIRE_ERPC_HDR_LEN];
+static unsigned released;
+
+static void count_release(struct dev_dgram *dg, uint32_t slot)
+{
+	(void)dg;
+	cr_expect_eq(slot, released++);
+}
+
+/** Begins a get, and forges its next parts. Returns its slot. */
+static uint32_t begin_row(void)
+{
+	struct erpc_session *s = p.end[0].s;
+	struct wire_erpc_hdr h = { .kind = WIRE_ERPC_RESP, .session = s->num, .tag = s->tag };
+	uint32_t slot, i;
+
+	p.end[0].get_exact = (size_t)2 * ROW * s->payload;
+	cr_assert(pair_get(&p.end[0]));
+	erpc_ep_progress(p.end[0].ep, p.net.now_ns);
+	cr_assert_gt(erpc_direct_expected(s, &slot), ROW);
+	h.req_num = s->tx[slot].c.req_num;
+	h.msg_size = s->tx[slot].c.resp_max;
+	for (i = 0; i < ROW; i++, h.pkt_num++) {
+		wire_erpc_put(heads[i], &h);
+		row[i] = (struct dev_dgram_in){ .data = heads[i],
+						.len = WIRE_ERPC_HDR_LEN + s->payload,
+						.slot = i,
+						.from = s->ah->id };
+	}
+	counting.release = count_release;
+	return slot;
+}
+
+/** Takes a row, expects the effects of `n` parts, and undoes them. */
+static void expect_taken(uint32_t slot, unsigned n, const char *what)
+{
+	static struct erpc_session before;
+	struct erpc_session *s = p.end[0].s;
+	uint64_t pkts = s->ep->stats->rx_pkts;
+
+	before = *s;
+	released = 0;
+	cr_expect_eq(erpc_direct_take_run(s, slot, row, ROW), n, "%s", what);
+	cr_expect_eq(released, n);
+	cr_expect_eq(s->tx[slot].c.rx, before.tx[slot].c.rx + n);
+	cr_expect_eq(s->credit.avail, before.credit.avail + n);
+	cr_expect_eq(s->gets.pkts_at, before.gets.pkts_at + n);
+	cr_expect_eq(s->gets.pkts_cnt, before.gets.pkts_cnt - n);
+	cr_expect_eq(s->ep->stats->rx_pkts, pkts + n);
+	*s = before;
+}
+
+static void end_row(void)
+{
+	p.end[0].ep->dg->ops = &fake_net_ops;
+	close_pair();
+}
+
+Test(erpc_direct, parts_in_a_row_are_taken_but_the_last)
+{
+	struct erpc_session *s;
+	uint32_t slot;
+
+	open_pair(1);
+	s = p.end[0].s;
+	slot = begin_row();
+	expect_taken(slot, ROW - 1, "a row");
+	s->tx[slot].c.tx = s->tx[slot].c.rx + 3u;
+	expect_taken(slot, 2, "three were requested");
+	s->tx[slot].c.tx = s->tx[slot].c.tx_max;
+	s->err = -1;
+	expect_taken(slot, 0, "the session has failed");
+	s->err = 0;
+	s->tx[slot].c.ahead.word[0] = 2;
+	expect_taken(slot, 0, "a part came early");
+	s->tx[slot].c.ahead.word[0] = 0;
+	s->ep->paces = true;
+	expect_taken(slot, 0, "each part measures a round trip");
+	s->ep->paces = false;
+	end_row();
+}
+
+Test(erpc_direct, a_row_ends_before_a_packet_that_differs)
+{
+	uint32_t slot, k, bit;
+	char what[32];
+
+	open_pair(1);
+	slot = begin_row();
+	for (k = 0; k < ROW; k++) {
+		for (bit = 0; bit < 8 * WIRE_ERPC_HDR_LEN; bit++) {
+			heads[k][bit / 8] ^= (uint8_t)(1 << bit % 8);
+			snprintf(what, sizeof(what), "packet %u, bit %u", k, bit);
+			expect_taken(slot, k < 2 ? 0 : k - 1, what);
+			heads[k][bit / 8] ^= (uint8_t)(1 << bit % 8);
+		}
+		row[k].len--;
+		expect_taken(slot, k < 2 ? 0 : k - 1, "shorter");
+		row[k].len++;
+		row[k].from.word[0] ^= 1;
+		expect_taken(slot, k < 2 ? 0 : k - 1, "from elsewhere");
+		row[k].from.word[0] ^= 1;
+	}
+	end_row();
 }

@@ -162,6 +162,16 @@ static bool udp_run_waits(struct udp_dgram *ud)
 	return ioctl(ud->rx_fd, FIONREAD, &len) || len;
 }
 
+/** Returns true if one waits at the own socket beside the connected one. Asks as udp_run_waits. */
+static bool udp_own_waits(struct udp_dgram *ud)
+{
+	int len;
+
+	if (ud->near.own_found || ++ud->near.own_asked % UDP_ASK_MAX == 0)
+		return true;
+	return ioctl(ud->sock.fd, FIONREAD, &len) || len;
+}
+
 int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
 		  struct dev_dgram_in *in, unsigned cnt)
 {
@@ -173,9 +183,9 @@ int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
 	    place->head_len > UDP_HEAD_LEN)
 		return ud->status;
 	if (ud->near.fd >= 0) {
-		if (udp_near_is_own_next(&ud->near))
+		if (udp_near_is_own_next(&ud->near) && udp_own_waits(ud))
 			return 0; /* poll takes both sockets */
-		ud->near.turn++;
+		udp_near_pass(&ud->near);
 	}
 	ud->rx_fd = ud->near.fd >= 0 ? ud->near.fd : ud->sock.fd;
 	if (!udp_run_waits(ud))

@@ -31,14 +31,21 @@ struct udp_near {
 	const struct udp_ah *first; /* leads the vote, or NULL */
 	uint32_t votes;
 	uint8_t turn;
+	uint8_t own_asked; /* turns of the own socket in which only its length was asked for */
 	bool own_found; /* the last poll of the own socket found something */
 	bool off;       /* no second socket any more */
 };
 
+/** Begins the next turn. */
+static inline void udp_near_pass(struct udp_near *near)
+{
+	near->turn = (uint8_t)((near->turn + 1) % (near->own_found ? 2 : UDP_NEAR_TURNS));
+}
+
 /** Returns true if this poll takes the own socket too, and begins the next turn. */
 static inline bool udp_near_is_own_turn(struct udp_near *near)
 {
-	near->turn = (uint8_t)((near->turn + 1) % (near->own_found ? 2 : UDP_NEAR_TURNS));
+	udp_near_pass(near);
 	return !near->turn;
 }
 

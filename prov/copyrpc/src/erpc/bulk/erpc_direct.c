@@ -6,6 +6,7 @@
 
 #include "erpc/bulk/erpc_get.h"
 #include "util/bits.h"
+#include "util/stats.h"
 
 #define ERPC_DIRECT_SKIP 8u /* polls after a wrong guess */
 
@@ -74,4 +75,49 @@ bool erpc_direct_target(const struct erpc_session *s, uint32_t slot, uint32_t cn
 		.part_len = s->payload,
 	};
 	return true;
+}
+
+/** Returns the number of packets in a row from in[0], a full part, that differ by their number. */
+static unsigned erpc_direct_row(const struct erpc_session *s, const struct dev_dgram_in *in,
+				unsigned cnt)
+{
+	unsigned n = 1;
+
+	while (n < cnt && in[n].len == in[0].len && dev_dgram_is_from(s->ah, &in[n]) &&
+	       wire_erpc_follows(in[0].data, in[n].data, n))
+		n++;
+	return n;
+}
+
+/** Returns true if a packet is the next part of the get in `slot`, and a whole one. */
+static bool erpc_direct_begins_row(const struct erpc_session *s, uint32_t slot,
+				   const struct dev_dgram_in *in)
+{
+	const struct erpc_tx *tx = &s->tx[slot];
+	struct wire_erpc_hdr h;
+
+	return !s->err && !s->ep->paces && erpc_ahead_is_empty(&tx->c.ahead) &&
+	       erpc_direct_is_next(s, slot, in) && wire_erpc_get(&h, in->data, in->len) &&
+	       h.req_type != WIRE_ERPC_REFUSED && h.msg_size == tx->c.resp_max &&
+	       in->len == WIRE_ERPC_HDR_LEN + s->payload;
+}
+
+unsigned erpc_direct_take_run(struct erpc_session *s, uint32_t slot, const struct dev_dgram_in *in,
+			      unsigned cnt)
+{
+	struct erpc_client *client = &s->tx[slot].c;
+	uint32_t flying = erpc_client_in_flight(client), i, n;
+
+	cnt = cnt < flying ? cnt : flying;
+	if (cnt < 2 || !erpc_direct_begins_row(s, slot, in))
+		return 0;
+	n = erpc_direct_row(s, in, cnt) - 1;
+	client->rx = (uint16_t)(client->rx + n);
+	s->credit.avail += n;
+	s->gets.pkts_at += n;
+	s->gets.pkts_cnt -= n;
+	util_stats_add(&s->ep->stats->rx_pkts, n);
+	for (i = 0; i < n; i++)
+		s->ep->dg->ops->release(s->ep->dg, in[i].slot);
+	return n;
 }

@@ -38,6 +38,14 @@ uint32_t erpc_direct_expected(struct erpc_session *s, uint32_t *slot);
 bool erpc_direct_target(const struct erpc_session *s, uint32_t slot, uint32_t cnt,
 			struct dev_dgram_target *target);
 
+/**
+ * Takes packets of the target that are parts in a row of the get in `slot`, at once. Leaves the
+ * last of the row, which has the effects that all of them have, and all from the first other packet
+ * on. Returns the number of those taken, whose buffers are released.
+ */
+unsigned erpc_direct_take_run(struct erpc_session *s, uint32_t slot, const struct dev_dgram_in *in,
+			      unsigned cnt);
+
 /** Returns true if the packet is the next one of the get in `slot`. */
 static inline bool erpc_direct_is_next(const struct erpc_session *s, uint32_t slot,
 				       const struct dev_dgram_in *in)

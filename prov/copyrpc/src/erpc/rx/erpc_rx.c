@@ -16,7 +16,7 @@
 /* Packets between the one that is handled and the one whose peer's address is fetched. */
 #define ERPC_RX_AHEAD 2
 
-#define ERPC_DIRECT_ROUNDS 4u /* calls of the device before responses to its packets leave */
+#define ERPC_DIRECT_ROUNDS 8u /* calls of the device before responses to its packets leave */
 
 /**
  * Keeps a packet until its session is attached, if there is space. Returns true if the buffer was
@@ -139,7 +139,7 @@ static bool erpc_rx_direct_take(struct erpc_ep *ep, uint32_t slot,
 	struct erpc_session *s = ep->direct_session;
 	unsigned i;
 
-	for (i = 0; i < cnt; i++) {
+	for (i = erpc_direct_take_run(s, slot, in, cnt); i < cnt; i++) {
 		if (UTIL_UNLIKELY(!erpc_direct_is_next(s, slot, &in[i]))) {
 			ep->dg->ops->put_back(ep->dg, target, i);
 			return false;

@@ -22,8 +22,7 @@ void erpc_defer_reply(struct erpc_session *s, unsigned flags)
 /** Returns true if packets of the session or of others leave with this progress call. */
 static bool erpc_defer_has_company(const struct erpc_session *s)
 {
-	return s->ep->out.cnt || s->resp.due_mask || s->resp.cr_mask ||
-	       (s->send.waits & ERPC_WAITS_BATCH);
+	return s->ep->out.cnt || s->resp.cr_mask || (s->send.waits & ERPC_WAITS_BATCH);
 }
 
 bool erpc_defer_flush_cold(struct erpc_session *s)
