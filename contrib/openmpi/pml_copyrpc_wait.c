@@ -43,6 +43,8 @@
 #define PML_WAIT_FIRST       64u
 #define PML_WAIT_FIRST_LEAST 4u
 #define PML_WAIT_FIRST_NS    3000
+/* Polls that find nothing before a yield, where others share the processor. */
+#define PML_WAIT_FIRST_SHARED 2u
 /* Waits of which one measures what a poll takes. */
 #define PML_WAIT_SAMPLE 64u
 
@@ -51,6 +53,8 @@ static unsigned yield_polls = PML_WAIT_POLLS;
 
 /* Without threads: polls before Open MPI waits. */
 static unsigned first_polls = PML_WAIT_FIRST;
+/* The last yield of a wait let another process run, for which these polls would be lost time. */
+static bool first_shared;
 
 static ompi_request_fns_t own; /* Open MPI's functions; valid while replaced */
 static bool replaced;
@@ -181,20 +185,32 @@ static void wait_learn_first(unsigned polls, int64_t ns)
 	first_polls = cnt < (int64_t)PML_WAIT_FIRST_LEAST ? PML_WAIT_FIRST_LEAST : (unsigned)cnt;
 }
 
+/* Yields where Open MPI would, and learns whether others share the processor. */
+static void wait_yield_first(void)
+{
+	int64_t begin = wait_now();
+
+	sched_yield();
+	first_shared = wait_now() - begin >= PML_WAIT_SHARE;
+}
+
 /*
- * Polls for 3 us at most. Over sockets a poll is a system call, and 64 of them would be 30 us, for
- * which a peer on the same processor waits.
+ * Polls for 3 us at most: over sockets a poll is a system call, and 64 of them would be 30 us, for
+ * which a peer on the same processor waits. Polls twice if that peer runs in each yield.
  */
 static void wait_poll_first(ompi_request_t *r)
 {
 	static unsigned waits;
-	int64_t begin = ++waits % PML_WAIT_SAMPLE ? 0 : wait_now();
-	unsigned i;
+	int64_t begin = ++waits % PML_WAIT_SAMPLE || first_shared ? 0 : wait_now();
+	unsigned i, cnt = first_shared ? PML_WAIT_FIRST_SHARED : first_polls;
 
-	for (i = 0; i < first_polls && !REQUEST_COMPLETE(r); i++)
-		pml_progress();
+	for (i = 0; i < cnt && !REQUEST_COMPLETE(r); i++)
+		if (pml_progress() > 0 && first_shared)
+			cnt++;
 	if (OPAL_UNLIKELY(begin != 0) && i == first_polls)
 		wait_learn_first(i, wait_now() - begin);
+	if (opal_progress_yield_when_idle && !REQUEST_COMPLETE(r))
+		wait_yield_first();
 }
 
 /** Waits for a request of this component, by polling at first. */

@@ -32,8 +32,8 @@ struct udp_near {
 	uint32_t votes;
 	uint8_t turn;
 	uint8_t own_asked; /* turns of the own socket in which only its length was asked for */
-	bool own_found; /* the last poll of the own socket found something */
-	bool off;       /* no second socket any more */
+	bool own_found;    /* the last poll of the own socket found something */
+	bool off;          /* no second socket any more */
 };
 
 /** Begins the next turn. */
