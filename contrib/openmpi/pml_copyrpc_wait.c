@@ -53,7 +53,7 @@ static unsigned yield_polls = PML_WAIT_POLLS;
 
 /* Without threads: polls before Open MPI waits. */
 static unsigned first_polls = PML_WAIT_FIRST;
-/* The last yield of a wait let another process run, for which these polls would be lost time. */
+/* The last yield of a wait let a peer run, for which these polls would be lost time. */
 static bool first_shared;
 
 static ompi_request_fns_t own; /* Open MPI's functions; valid while replaced */
@@ -185,13 +185,17 @@ static void wait_learn_first(unsigned polls, int64_t ns)
 	first_polls = cnt < (int64_t)PML_WAIT_FIRST_LEAST ? PML_WAIT_FIRST_LEAST : (unsigned)cnt;
 }
 
-/* Yields where Open MPI would, and learns whether others share the processor. */
+/*
+ * Yields where Open MPI would, and learns whether others of this job share the processor: a program
+ * that computes keeps it for a time slice.
+ */
 static void wait_yield_first(void)
 {
-	int64_t begin = wait_now();
+	int64_t ns = wait_now();
 
 	sched_yield();
-	first_shared = wait_now() - begin >= PML_WAIT_SHARE;
+	ns = wait_now() - ns;
+	first_shared = ns >= PML_WAIT_SHARE && ns < PML_WAIT_SLICE;
 }
 
 /*
