@@ -31,6 +31,7 @@
 #define FLYING       16   /* honest messages */
 #define LONG_EVERY   64   /* a long one is every so many messages */
 #define LONG_LEN     49152u
+#define PAIRS_LEAST  9 /* on a busy machine a try takes longer */
 #define PAIRS_MAX    512
 #define TRIES        3
 #define LEAST        0.9
@@ -187,7 +188,7 @@ static double run_try(double seconds)
 	double end = fab_seconds() + seconds, idle, attacked, sum[2] = { 0 };
 	size_t cnt = 0;
 
-	while (cnt < PAIRS_MAX && (!cnt || fab_seconds() < end)) {
+	while (cnt < PAIRS_MAX && (cnt < PAIRS_LEAST || fab_seconds() < end)) {
 		idle = run_window(0);
 		attacked = run_window(1);
 		sum[0] += idle;
