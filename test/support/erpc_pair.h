@@ -70,6 +70,7 @@ struct pair_end {
 	struct pair_get gets[PAIR_GET_MAX];
 	uint8_t *memory; /* PAIR_GET_LEN bytes to expose */
 	int down;        /* error of on_down */
+	unsigned limits; /* calls of on_limits */
 	/* Behaviour: chances in percent, and sizes. */
 	unsigned retain_chance, defer_chance, retain_reply_chance;
 	unsigned retain_call_chance; /* of deferred calls: retained until their reply */

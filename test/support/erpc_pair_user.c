@@ -186,12 +186,18 @@ static void pair_on_down(struct core_chan *chan, int err)
 	pair_of(chan)->down = err;
 }
 
+static void pair_on_limits(struct core_chan *chan)
+{
+	pair_of(chan)->limits++;
+}
+
 const struct core_upcalls pair_upcalls = {
 	.on_msg = pair_on_msg,
 	.on_call = pair_on_call,
 	.on_reply = pair_on_reply,
 	.on_get_done = pair_on_get_done,
 	.on_acked = pair_on_acked,
+	.on_limits = pair_on_limits,
 	.on_down = pair_on_down,
 };
 

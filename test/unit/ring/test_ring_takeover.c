@@ -113,7 +113,7 @@ static void on_acked(struct core_chan *chan, uint64_t pos)
 	acked = pos;
 }
 
-static void on_undirect(struct core_chan *chan)
+static void on_limits(struct core_chan *chan)
 {
 	cr_expect_null(chan->reg_dev);
 	undirect_cnt++;
@@ -123,7 +123,7 @@ static const struct core_upcalls upcalls = {
 	.on_msg = on_msg,
 	.on_get_done = on_done,
 	.on_acked = on_acked,
-	.on_undirect = on_undirect,
+	.on_limits = on_limits,
 	.on_down = on_down,
 };
 

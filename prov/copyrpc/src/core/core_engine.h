@@ -74,8 +74,11 @@ struct core_upcalls {
 	void (*on_event)(struct core_ep *ep);
 	/* The first `cnt` simple accesses of a channel, modulo 2^32, have ended without error. */
 	void (*on_accessed)(struct core_chan *chan, uint32_t cnt);
-	/* reg_dev of the channel has become NULL. No direct access is in progress. */
-	void (*on_undirect)(struct core_chan *chan);
+	/*
+	 * eager_min of the channel is lower, or its reg_dev has become NULL: then no direct access
+	 * is in progress.
+	 */
+	void (*on_limits)(struct core_chan *chan);
 	/*
 	 * Channel is down. All that had arrived was delivered, and no bytes of a get move any more.
 	 * core closes the channel.

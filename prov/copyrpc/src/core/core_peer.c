@@ -42,7 +42,7 @@ void core_peer_set_eager(struct core_peer *peer)
 	}
 }
 
-void core_peer_on_undirect(struct core_chan *chan)
+void core_peer_on_limits(struct core_chan *chan)
 {
 	core_peer_set_eager(chan->peer);
 }

@@ -139,8 +139,8 @@ static inline bool core_peer_queues(const struct core_peer *peer)
 
 /** Returns the length of the longest eager message to a peer with a channel. */
 size_t core_peer_eager_max(const struct core_peer *peer);
-/** Implements core_upcalls.on_undirect. */
-void core_peer_on_undirect(struct core_chan *chan);
+/** Implements core_upcalls.on_limits. */
+void core_peer_on_limits(struct core_chan *chan);
 
 /** Recomputes eager_end after a change of state or queue. */
 void core_peer_set_eager(struct core_peer *peer);

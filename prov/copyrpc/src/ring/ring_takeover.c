@@ -73,7 +73,7 @@ static void ring_takeover_undirect(struct eng_conn *eng)
 		return;
 	eng->chan.reg_dev = NULL;
 	eng->chan.access_inline = 0;
-	eng->up->on_undirect(&eng->chan);
+	eng->up->on_limits(&eng->chan);
 }
 
 /** Keeps the connection out of the list in which `link` is, or would be. */

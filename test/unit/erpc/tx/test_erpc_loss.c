@@ -317,3 +317,37 @@ Test(erpc_loss, the_backoff_for_a_sending_peer_is_bounded)
 
 	cr_expect_gt(sends, 4 * silent, "%u, and %u for a silent peer", sends, silent);
 }
+
+/** Notes `cnt` losses, `ns` after each other. */
+static void lose_many(unsigned cnt, uint64_t ns)
+{
+	while (cnt--) {
+		p.end[0].ep->now_ns += ns;
+		erpc_loss_note(p.end[0].s);
+	}
+	p.net.now_ns = p.end[0].ep->now_ns;
+}
+
+/* Messages behind an incomplete one wait for it. */
+Test(erpc_loss, many_in_a_row_make_long_messages_gets)
+{
+	struct core_chan *chan;
+
+	begin();
+	chan = &p.end[0].s->conn.chan;
+	chan->eager_min = 2 * ERPC_LOSS_EAGER;
+	lose_many(ERPC_LOSS_MANY - 1, MS);
+	cr_expect_eq(p.end[0].limits, 0);
+	lose_many(2 * ERPC_LOSS_MANY, ERPC_LOSS_CERTAIN_NS);
+	cr_expect_eq(p.end[0].limits, 0, "rare ones do not");
+	lose_many(10 * ERPC_LOSS_MANY, ERPC_LOSS_CERTAIN_NS - 1);
+	cr_expect_eq(p.end[0].limits, 1, "core is told once");
+	cr_expect_eq(chan->eager_min, ERPC_LOSS_EAGER);
+	end();
+	begin();
+	p.end[0].limits = 0;
+	p.end[0].s->conn.chan.eager_min = ERPC_LOSS_EAGER / 2;
+	lose_many(10 * ERPC_LOSS_MANY, MS);
+	cr_expect_eq(p.end[0].limits, 0, "a lower limit stays");
+	end();
+}

@@ -281,7 +281,7 @@ struct erpc_session {
 
 	bool huge;         /* the memory is of erpc_ep.sessions_huge */
 	bool lossy;        /* a packet was repeated: the peer may lack our last response */
-	bool loss_seen;    /* a loss was certain at time.lost_ns (erpc_loss_is_certain) */
+	uint8_t losses;    /* certain ones in a row, the last at time.lost_ns (erpc_loss_note) */
 	uint8_t next_slot; /* slot that is served first */
 	struct erpc_gets gets;
 	uint32_t get_max;    /* bytes of one GET */

@@ -159,3 +159,13 @@ void erpc_loss_scan(struct erpc_ep *ep)
 			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link),
 					  struct erpc_session, time.timer));
 }
+
+void __attribute__((noinline)) erpc_loss_many_cold(struct erpc_session *s)
+{
+	struct core_chan *chan = &s->conn.chan;
+
+	if (chan->eager_min <= ERPC_LOSS_EAGER)
+		return;
+	chan->eager_min = ERPC_LOSS_EAGER;
+	s->ep->up->on_limits(chan);
+}

@@ -28,6 +28,8 @@
 #define ERPC_LOSS_NEW 0u /* erpc_wheel_item.due_ns of a timer in ep->new_timers */
 
 #define ERPC_LOSS_CERTAIN_NS 100000000u /* time for which a loss makes further losses certain */
+#define ERPC_LOSS_MANY       64u        /* losses, each within that time of the one before */
+#define ERPC_LOSS_EAGER      32768u     /* core_chan.eager_min after them */
 
 /** Checks the sessions with an expired timer. */
 void erpc_loss_scan(struct erpc_ep *ep);
@@ -47,17 +49,23 @@ static inline uint64_t erpc_loss_new_ns(const struct erpc_ep *ep)
 	return erpc_wheel_end_ns(&ep->timers, ep->now_ns + 1);
 }
 
-/** Notes a certain loss: a later packet was acknowledged. */
-static inline void erpc_loss_note(struct erpc_session *s)
-{
-	s->loss_seen = true;
-	s->time.lost_ns = s->ep->now_ns;
-}
-
 /** Returns true if a loss was certain within the last ERPC_LOSS_CERTAIN_NS. */
 static inline bool erpc_loss_is_certain(const struct erpc_session *s)
 {
-	return s->loss_seen && s->ep->now_ns - s->time.lost_ns < ERPC_LOSS_CERTAIN_NS;
+	return s->losses && s->ep->now_ns - s->time.lost_ns < ERPC_LOSS_CERTAIN_NS;
+}
+
+/** Lowers the limit of eager messages: those behind an incomplete one wait for it, gets do not. */
+void erpc_loss_many_cold(struct erpc_session *s);
+
+/** Notes a certain loss: a later packet was acknowledged. */
+static inline void erpc_loss_note(struct erpc_session *s)
+{
+	if (!erpc_loss_is_certain(s))
+		s->losses = 1;
+	else if (s->losses < ERPC_LOSS_MANY && ++s->losses == ERPC_LOSS_MANY)
+		erpc_loss_many_cold(s);
+	s->time.lost_ns = s->ep->now_ns;
 }
 
 /** Starts the timer for a packet that leaves with none of its slot in flight. */
