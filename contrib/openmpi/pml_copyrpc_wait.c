@@ -43,8 +43,9 @@
 #define PML_WAIT_FIRST       64u
 #define PML_WAIT_FIRST_LEAST 4u
 #define PML_WAIT_FIRST_NS    3000
-/* Polls that find nothing before a yield, where others share the processor. */
-#define PML_WAIT_FIRST_SHARED 2u
+/* Part of these polls before a yield, where others share the processor, and at least so many. */
+#define PML_WAIT_SHARED_PART  8u
+#define PML_WAIT_SHARED_LEAST 2u
 /* Waits of which one measures what a poll takes. */
 #define PML_WAIT_SAMPLE 64u
 
@@ -198,15 +199,25 @@ static void wait_yield_first(void)
 	first_shared = ns >= PML_WAIT_SHARE && ns < PML_WAIT_SLICE;
 }
 
+/* Returns the number of polls that find nothing before a yield. */
+static unsigned wait_first_polls(void)
+{
+	unsigned part = first_polls / PML_WAIT_SHARED_PART;
+
+	if (OPAL_LIKELY(!first_shared))
+		return first_polls;
+	return part > PML_WAIT_SHARED_LEAST ? part : PML_WAIT_SHARED_LEAST;
+}
+
 /*
  * Polls for 3 us at most: over sockets a poll is a system call, and 64 of them would be 30 us, for
- * which a peer on the same processor waits. Polls twice if that peer runs in each yield.
+ * which a peer on the same processor waits. Polls for less if that peer runs in each yield.
  */
 static void wait_poll_first(ompi_request_t *r)
 {
 	static unsigned waits;
 	int64_t begin = ++waits % PML_WAIT_SAMPLE || first_shared ? 0 : wait_now();
-	unsigned i, cnt = first_shared ? PML_WAIT_FIRST_SHARED : first_polls;
+	unsigned i, cnt = wait_first_polls();
 
 	for (i = 0; i < cnt && !REQUEST_COMPLETE(r); i++)
 		if (pml_progress() > 0 && first_shared)
