@@ -216,13 +216,13 @@ static unsigned wait_first_polls(void)
 static void wait_poll_first(ompi_request_t *r)
 {
 	static unsigned waits;
-	int64_t begin = ++waits % PML_WAIT_SAMPLE || first_shared ? 0 : wait_now();
+	int64_t begin = ++waits % PML_WAIT_SAMPLE ? 0 : wait_now();
 	unsigned i, cnt = wait_first_polls();
 
 	for (i = 0; i < cnt && !REQUEST_COMPLETE(r); i++)
 		if (pml_progress() > 0 && first_shared)
 			cnt++;
-	if (OPAL_UNLIKELY(begin != 0) && i == first_polls)
+	if (OPAL_UNLIKELY(begin != 0) && i == cnt)
 		wait_learn_first(i, wait_now() - begin);
 	if (opal_progress_yield_when_idle && !REQUEST_COMPLETE(r))
 		wait_yield_first();

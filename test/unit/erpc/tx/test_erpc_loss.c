@@ -341,7 +341,7 @@ Test(erpc_loss, many_in_a_row_make_long_messages_gets)
 	lose_many(2 * ERPC_LOSS_MANY, ERPC_LOSS_CERTAIN_NS);
 	cr_expect_eq(p.end[0].limits, 0, "rare ones do not");
 	lose_many(10 * ERPC_LOSS_MANY, ERPC_LOSS_CERTAIN_NS - 1);
-	cr_expect_eq(p.end[0].limits, 1, "core is told once");
+	cr_expect_eq(p.end[0].limits, 1, "core is notified once");
 	cr_expect_eq(chan->eager_min, ERPC_LOSS_EAGER);
 	end();
 	begin();
