@@ -176,11 +176,13 @@ static int wait_all_threads(size_t cnt, ompi_request_t **requests, ompi_status_p
 	return own_ended(own.req_wait_all(cnt, requests, statuses));
 }
 
-/* Chooses the number of first polls after `polls` that took `ns`. */
+/* Chooses the number of first polls after `polls` that took `ns`, unless others ran meanwhile. */
 static void wait_learn_first(unsigned polls, int64_t ns)
 {
 	int64_t cnt = ns > 0 ? PML_WAIT_FIRST_NS * (int64_t)polls / ns : PML_WAIT_FIRST;
 
+	if (ns >= PML_WAIT_SLICE / 4)
+		return;
 	if (cnt > (int64_t)PML_WAIT_FIRST)
 		cnt = PML_WAIT_FIRST;
 	first_polls = cnt < (int64_t)PML_WAIT_FIRST_LEAST ? PML_WAIT_FIRST_LEAST : (unsigned)cnt;
