@@ -84,12 +84,13 @@ static int64_t wait_now(void)
 	return now.tv_sec * (int64_t)1000000000 + now.tv_nsec;
 }
 
-static void wait_yield(struct wait *wait)
+/* Yields the processor. Returns for how long, in nanoseconds. */
+static int64_t wait_yield(void)
 {
 	int64_t begin = wait_now();
 
 	sched_yield();
-	wait->yielded = wait_now() - begin;
+	return wait_now() - begin;
 }
 
 /* Learns from a yield and from whether the poll after it found something. */
@@ -123,7 +124,7 @@ static bool wait_poll(struct wait *wait)
 		wait_learn(wait, found);
 	wait->idle = found ? 0 : wait->idle + 1;
 	if (!found && wait->idle % __atomic_load_n(&yield_polls, __ATOMIC_RELAXED) == 0)
-		wait_yield(wait);
+		wait->yielded = wait_yield();
 	return wait->idle < PML_WAIT_IDLE;
 }
 
@@ -194,10 +195,8 @@ static void wait_learn_first(unsigned polls, int64_t ns)
  */
 static void wait_yield_first(void)
 {
-	int64_t ns = wait_now();
+	int64_t ns = wait_yield();
 
-	sched_yield();
-	ns = wait_now() - ns;
 	first_shared = ns >= PML_WAIT_SHARE && ns < PML_WAIT_SLICE;
 }
 

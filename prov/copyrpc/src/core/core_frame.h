@@ -34,7 +34,7 @@ enum core_send_flag {
 	 * CORE_SEND_STAYS.
 	 */
 	CORE_SEND_NOW = 1 << 1,
-	/* A reply that ends a received message: its receiver may send a message next. */
+	/* For replies, never packed: ends a received message; its receiver may send one next. */
 	CORE_SEND_ENDS = 1 << 2,
 };
 

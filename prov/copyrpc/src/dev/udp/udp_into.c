@@ -149,27 +149,17 @@ static int udp_run_return(struct udp_dgram *ud, struct dev_dgram_in *in)
 }
 
 /**
- * Returns true if a datagram waits. Asks only after an empty poll, as a call with many pieces is
- * expensive where it finds nothing. A datagram without bytes is not seen: at times returns true
- * without asking.
+ * Returns true if a datagram waits at a socket. Asks only if the last poll of it `found` none, as a
+ * call with many pieces is expensive then. A datagram without bytes is not seen: at times, which
+ * `asked` counts, returns true without asking.
  */
-static bool udp_run_waits(struct udp_dgram *ud)
+static bool udp_waits(int fd, bool found, uint8_t *asked)
 {
 	int len;
 
-	if (ud->rx_found || ++ud->asked % UDP_ASK_MAX == 0)
+	if (found || ++*asked % UDP_ASK_MAX == 0)
 		return true;
-	return ioctl(ud->rx_fd, FIONREAD, &len) || len;
-}
-
-/** Returns true if one waits at the own socket beside the connected one. Asks as udp_run_waits. */
-static bool udp_own_waits(struct udp_dgram *ud)
-{
-	int len;
-
-	if (ud->near.own_found || ++ud->near.own_asked % UDP_ASK_MAX == 0)
-		return true;
-	return ioctl(ud->sock.fd, FIONREAD, &len) || len;
+	return ioctl(fd, FIONREAD, &len) || len;
 }
 
 int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
@@ -183,12 +173,13 @@ int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
 	    place->head_len > UDP_HEAD_LEN)
 		return ud->status;
 	if (ud->near.fd >= 0) {
-		if (udp_near_is_own_next(&ud->near) && udp_own_waits(ud))
+		if (udp_near_is_own_next(&ud->near) &&
+		    udp_waits(ud->sock.fd, ud->near.own_found, &ud->near.own_asked))
 			return 0; /* poll takes both sockets */
 		udp_near_pass(&ud->near);
 	}
 	ud->rx_fd = ud->near.fd >= 0 ? ud->near.fd : ud->sock.fd;
-	if (!udp_run_waits(ud))
+	if (!udp_waits(ud->rx_fd, ud->rx_found, &ud->asked))
 		return -FI_EAGAIN;
 	ud->run.buf = ud->free[ud->free_cnt - 1];
 	udp_pieces_init(&p, place, udp_buf(ud, ud->run.buf), cnt);

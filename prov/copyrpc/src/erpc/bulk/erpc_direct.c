@@ -97,9 +97,8 @@ static bool erpc_direct_begins_row(const struct erpc_session *s, uint32_t slot,
 	struct wire_erpc_hdr h;
 
 	return !s->err && !s->ep->paces && erpc_ahead_is_empty(&tx->c.ahead) &&
-	       erpc_direct_is_next(s, slot, in) && wire_erpc_get(&h, in->data, in->len) &&
-	       h.req_type != WIRE_ERPC_REFUSED && h.msg_size == tx->c.resp_max &&
-	       in->len == WIRE_ERPC_HDR_LEN + s->payload;
+	       erpc_direct_is_next(s, slot, in, &h) && h.req_type != WIRE_ERPC_REFUSED &&
+	       h.msg_size == tx->c.resp_max && in->len == WIRE_ERPC_HDR_LEN + s->payload;
 }
 
 unsigned erpc_direct_take_run(struct erpc_session *s, uint32_t slot, const struct dev_dgram_in *in,

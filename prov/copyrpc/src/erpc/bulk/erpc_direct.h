@@ -46,16 +46,15 @@ bool erpc_direct_target(const struct erpc_session *s, uint32_t slot, uint32_t cn
 unsigned erpc_direct_take_run(struct erpc_session *s, uint32_t slot, const struct dev_dgram_in *in,
 			      unsigned cnt);
 
-/** Returns true if the packet is the next one of the get in `slot`. */
+/** Returns true if the packet is the next one of the get in `slot`, and reads its header. */
 static inline bool erpc_direct_is_next(const struct erpc_session *s, uint32_t slot,
-				       const struct dev_dgram_in *in)
+				       const struct dev_dgram_in *in, struct wire_erpc_hdr *h)
 {
 	const struct erpc_tx *tx = &s->tx[slot];
-	struct wire_erpc_hdr h;
 
-	return wire_erpc_get(&h, in->data, in->len) && h.kind == WIRE_ERPC_RESP &&
-	       h.session == s->num && h.tag == s->tag && h.req_num == tx->c.req_num &&
-	       h.pkt_num == tx->c.rx && tx->get_op && dev_dgram_is_from(s->ah, in);
+	return wire_erpc_get(h, in->data, in->len) && h->kind == WIRE_ERPC_RESP &&
+	       h->session == s->num && h->tag == s->tag && h->req_num == tx->c.req_num &&
+	       h->pkt_num == tx->c.rx && tx->get_op && dev_dgram_is_from(s->ah, in);
 }
 
 /** Ends the expectation for a session that closes. */

@@ -137,10 +137,11 @@ static bool erpc_rx_direct_take(struct erpc_ep *ep, uint32_t slot,
 				const struct dev_dgram_in *in, unsigned cnt)
 {
 	struct erpc_session *s = ep->direct_session;
+	struct wire_erpc_hdr h;
 	unsigned i;
 
 	for (i = erpc_direct_take_run(s, slot, in, cnt); i < cnt; i++) {
-		if (UTIL_UNLIKELY(!erpc_direct_is_next(s, slot, &in[i]))) {
+		if (UTIL_UNLIKELY(!erpc_direct_is_next(s, slot, &in[i], &h))) {
 			ep->dg->ops->put_back(ep->dg, target, i);
 			return false;
 		}
