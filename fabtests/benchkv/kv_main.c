@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "kv_conf.h"
+#include "kv_cores.h"
 #include "kv_idle.h"
 #include "kv_node.h"
 #include "kv_report.h"
@@ -248,10 +249,47 @@ static void kv_leave(int failed)
 	_exit(failed ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
+/* Returns this node's number among those of the same host. */
+static uint32_t kv_place_on_host(void)
+{
+	MPI_Comm host;
+	int place;
+
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, (int)kv_rank, MPI_INFO_NULL,
+			    &host);
+	MPI_Comm_rank(host, &place);
+	MPI_Comm_free(&host);
+	return (uint32_t)place;
+}
+
+/* Says once that nodes are bound to fewer processors than they could use. */
+static void kv_warn_cores(uint32_t threads)
+{
+	uint32_t lacking = kv_cores_lacking(threads), most = 0;
+
+	MPI_Reduce(&lacking, &most, 1, MPI_UINT32_T, MPI_MAX, 0, kv_comm);
+	if (most)
+		fprintf(stderr,
+			"copyrpc_benchkv: the %u daemons and clients of a node share %u "
+			"processor%s, to which they are bound; with mpirun --bind-to none they "
+			"may use all\n",
+			threads, most, most == 1 ? "" : "s");
+}
+
+/* Determines which processors the threads of this node use. */
+static void kv_find_cores(struct kv_node *node)
+{
+	uint32_t threads = node->conf->daemons + node->conf->clients;
+
+	node->board->first_core = kv_place_on_host() * threads;
+	kv_warn_cores(threads);
+}
+
 static int kv_bench(struct kv_node *node)
 {
 	int failed;
 
+	kv_find_cores(node);
 	if (kv_any(kv_node_open(node, kv_rank, kv_ranks) != 0) || kv_exchange_names(node) ||
 	    kv_any(kv_node_connect(node) != 0) || kv_any(kv_node_start(node) != 0) ||
 	    kv_measure(node))

@@ -3,7 +3,6 @@
 #include "kv_node.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "kv_client.h"
+#include "kv_cores.h"
 #include "kv_insn.h"
 #include "kv_proc.h"
 
@@ -49,22 +49,11 @@ struct kv_board *kv_board_alloc(uint32_t clients, uint32_t names)
 
 /* ---- clients ---- */
 
-/* Binds the calling thread to the `index`th processor that it may use. */
-static void kv_bind(const struct kv_conf *conf, uint32_t index)
+/* Binds the calling thread, number `index` of the node's, to a processor if the user wants that. */
+static void kv_bind(const struct kv_conf *conf, const struct kv_board *board, uint32_t index)
 {
-	cpu_set_t usable, one;
-	int left;
-
-	if (!conf->cores || sched_getaffinity(0, sizeof(usable), &usable))
-		return;
-	left = (int)(index % (uint32_t)CPU_COUNT(&usable));
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &usable) && !left--) {
-			CPU_ZERO(&one);
-			CPU_SET(cpu, &one);
-			sched_setaffinity(0, sizeof(one), &one);
-			return;
-		}
+	if (conf->cores)
+		kv_cores_bind(board->first_core + index);
 }
 
 /* Waits in a forked client until its node is set up, then runs it. */
@@ -73,7 +62,7 @@ static void kv_client_process(struct kv_node *node, uint32_t index)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (kv_board_phase(node->board) == KV_SETUP)
 		usleep(1000);
-	kv_bind(node->conf, node->conf->daemons + index);
+	kv_bind(node->conf, node->board, node->conf->daemons + index);
 	if (kv_board_phase(node->board) != KV_END)
 		kv_client_run(node->conf, node->board, index);
 	_exit(0);
@@ -244,7 +233,7 @@ static void *kv_daemon_main(void *arg)
 {
 	struct kv_daemon *d = arg;
 
-	kv_bind(d->conf, d->id);
+	kv_bind(d->conf, d->board, d->id);
 	kv_daemon_run(d);
 	return NULL;
 }
@@ -259,7 +248,7 @@ static void *kv_client_main(void *arg)
 	struct kv_client_start start = *(struct kv_client_start *)arg;
 
 	free(arg);
-	kv_bind(start.node->conf, start.node->conf->daemons + start.index);
+	kv_bind(start.node->conf, start.node->board, start.node->conf->daemons + start.index);
 	kv_client_run(start.node->conf, start.node->board, start.index);
 	return NULL;
 }
