@@ -95,6 +95,28 @@ Test(core_rx_bulk, a_part_that_is_too_long_is_refused)
 	cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
 }
 
+Test(core_rx_bulk, a_cancelled_multi_receive_buffer_is_released_by_its_last_message)
+{
+	struct core_chan *chan = connected_chan();
+
+	for (unsigned parts = 0; parts < 2; parts++) {
+		node_recv(&nodes[1], FI_ADDR_UNSPEC, in, 1000, false, 0, 0,
+			  FI_COMPLETION | FI_MULTI_RECV, in);
+		if (parts)
+			cr_assert_eq(receive_part(chan, 1, 200, 0, 100), CORE_RX_DONE);
+		cr_assert_eq(core_rx_cancel(&nodes[1].ep, in), 0);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), -FI_EAVAIL);
+		cr_expect_eq(err.err, FI_ECANCELED);
+		cr_expect_eq(!!(err.flags & FI_MULTI_RECV), !parts);
+	}
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
+	cr_assert_eq(receive_part(chan, 1, 200, 100, 100), CORE_RX_DONE);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_expect_eq(e.e.len, 200);
+	cr_expect(e.e.flags & FI_MULTI_RECV);
+	cr_expect_eq(nodes[1].ep.rx_reqs.used_cnt, 0);
+}
+
 Test(core_rx_bulk, a_pulled_message_releases_its_id)
 {
 	fake_engine_cfg.room = 1;

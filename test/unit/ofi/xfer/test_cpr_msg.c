@@ -115,6 +115,19 @@ Test(cpr_msg, bad_arguments_are_refused_at_once)
 	free(buf);
 }
 
+Test(cpr_msg, a_multi_receive_buffer_is_one_piece_by_default_flags_too)
+{
+	struct iovec iov[2] = { { in, 8 }, { in + 8, 8 } };
+	uint64_t flags = FI_MULTI_RECV | FI_RECV;
+
+	cr_assert_eq(fi_control(&p.ep[1]->fid, FI_SETOPSFLAG, &flags), 0);
+	cr_expect_eq(fi_recvv(p.ep[1], iov, NULL, 2, FI_ADDR_UNSPEC, NULL), -FI_EINVAL);
+	cr_expect_eq(fi_recvv(p.ep[1], iov, NULL, 0, FI_ADDR_UNSPEC, NULL), -FI_EINVAL);
+	cr_expect_eq(fi_recvv(p.ep[1], iov, NULL, 1, FI_ADDR_UNSPEC, NULL), 0);
+	cr_expect_eq(fi_trecvv(p.ep[1], iov, NULL, 2, FI_ADDR_UNSPEC, 1, 0, NULL), 0,
+		     "FI_MULTI_RECV is for untagged messages");
+}
+
 Test(cpr_msg, more_bytes_than_max_msg_size_are_refused_towards_anyone)
 {
 	struct fi_msg msg = { .context = &msg };

@@ -221,7 +221,10 @@ ssize_t core_rx_claim(struct core_ep *ep, const struct core_recv *r)
 	return -FI_EINVAL;
 }
 
-/** Ends a posted receive with an error completion. */
+/**
+ * Ends a posted receive with an error completion. A multi-receive buffer into which messages are
+ * being written is not the application's before the last of them has ended.
+ */
 static void core_rx_fail_recv(struct core_ep *ep, struct core_match *m,
 			      struct core_match_recv *recv, int err)
 {
@@ -229,7 +232,7 @@ static void core_rx_fail_recv(struct core_ep *ep, struct core_match *m,
 	struct fi_cq_err_entry entry = {
 		.op_context = req->dest.context,
 		.flags = FI_RECV | (req->tagged ? FI_TAGGED : FI_MSG) |
-			 (req->is_multi ? FI_MULTI_RECV : 0),
+			 (req->is_multi && !req->pending ? FI_MULTI_RECV : 0),
 		.tag = recv->tag,
 		.err = -err,
 		.prov_errno = -err,

@@ -31,9 +31,6 @@ static ssize_t cpr_msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uin
 
 	if (UTIL_UNLIKELY(flags & ~(CPR_RECVMSG_FLAGS | FI_MULTI_RECV)))
 		return -FI_EBADFLAGS;
-	/* A buffer for many messages is one piece of memory. */
-	if (UTIL_UNLIKELY((flags & FI_MULTI_RECV) && msg->iov_count != 1))
-		return -FI_EINVAL;
 	return cpr_xfer_recv_iov(cpr_ep_of(fid), &recv);
 }
 

@@ -198,6 +198,9 @@ UTIL_INLINE int cpr_xfer_check_recv(struct core_recv *recv)
 {
 	size_t len;
 
+	/* A buffer for many messages is one piece of memory. */
+	if (UTIL_UNLIKELY((recv->flags & FI_MULTI_RECV) && recv->iov_cnt != 1 && !recv->tagged))
+		return -FI_EINVAL;
 	return cpr_xfer_check_iov(&recv->iov, &recv->iov_cnt, SIZE_MAX, &len);
 }
 
