@@ -35,6 +35,10 @@ Test(core_rma_direct, flags_select_what_the_device_does)
 	cr_expect_eq(fake_direct_open(), 3, "none has ended");
 	rma_settle();
 	cr_expect_eq(fake_direct_open(), 0);
+	cr_assert_eq(rma_put(rma_local, 8, 0, FI_FENCE, NULL), 0);
+	cr_expect_eq(fake_direct_flags(), CORE_DIRECT_WRITE | CORE_DIRECT_ORDERED,
+		     "messages that were accepted before leave before");
+	rma_settle();
 	rma_stop();
 	start(true);
 	cr_assert_eq(rma_put(rma_local, 8, 0, 0, NULL), 0);

@@ -54,10 +54,12 @@ static void core_rma_direct_done(struct core_get *get)
 static unsigned core_rma_direct_flags(const struct core_rma_req *req)
 {
 	uint64_t flags = req->access.flags;
+	/* Messages that were accepted before a fenced access are no operations any more. */
+	bool ordered = req->access.op.peer->ep->rma_ordered || req->access.op.fence;
 
 	return (req->write ? CORE_DIRECT_WRITE : 0) | (flags & FI_MORE ? CORE_DIRECT_MORE : 0) |
 	       (req->write && (flags & CORE_RMA_PLACED_FLAGS) ? CORE_DIRECT_PLACED : 0) |
-	       (req->access.op.peer->ep->rma_ordered ? CORE_DIRECT_ORDERED : 0);
+	       (ordered ? CORE_DIRECT_ORDERED : 0);
 }
 
 /** Posts the access. Returns 0 or the error of the channel. */
