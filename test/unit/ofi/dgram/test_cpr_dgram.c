@@ -55,6 +55,17 @@ Test(cpr_dgram, only_datagram_endpoints_open_in_its_domain)
 	fi_freeinfo(info);
 }
 
+Test(cpr_dgram, shared_contexts_are_refused)
+{
+	struct fid_ep *srx;
+	struct fid_stx *stx;
+
+	cr_expect_eq(p.info->domain_attr->max_ep_srx_ctx, 0);
+	cr_expect_eq(fi_srx_context(p.domain, NULL, &srx, NULL), -FI_ENOSYS);
+	cr_expect_eq(p.info->domain_attr->max_ep_stx_ctx, 0);
+	cr_expect_eq(fi_stx_context(p.domain, NULL, &stx, NULL), -FI_ENOSYS);
+}
+
 Test(cpr_dgram, a_name_is_a_udp_address)
 {
 	struct sockaddr_in a = { 0 }, b = { 0 };

@@ -107,6 +107,8 @@ int cpr_srx_open(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_ep 
 	struct cpr_ep *srx;
 	int ret;
 
+	if (domain->dgram)
+		return -FI_ENOSYS;
 	if (attr && ((attr->caps & ~CPR_CAPS) || (attr->op_flags & ~CPR_RX_OP_FLAGS)))
 		return -FI_EINVAL;
 	srx = calloc(1, sizeof(*srx));

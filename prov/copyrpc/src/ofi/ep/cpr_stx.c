@@ -45,6 +45,8 @@ int cpr_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_
 {
 	struct cpr_stx *stx;
 
+	if (cpr_domain_of(domain)->dgram)
+		return -FI_ENOSYS;
 	if (attr && ((attr->caps & ~CPR_CAPS) || (attr->op_flags & ~CPR_TX_OP_FLAGS) ||
 		     attr->inject_size > util_params.eager_max))
 		return -FI_EINVAL;
