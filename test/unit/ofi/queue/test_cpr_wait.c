@@ -215,3 +215,34 @@ Test(cpr_wait, a_counter_that_changed_since_it_was_read_is_not_slept_on)
 		;
 	close_all();
 }
+
+/* Makes fi_trywait permit to sleep on `fid`, and returns the descriptor. */
+static struct pollfd permitted(struct fid *fid)
+{
+	struct pollfd pfd = { .events = POLLIN };
+	struct fid *fids[1] = { fid };
+
+	cr_assert_eq(fi_control(fid, FI_GETWAIT, &pfd.fd), 0);
+	while (fi_trywait(p.fabric, fids, 1))
+		;
+	return pfd;
+}
+
+Test(cpr_wait, who_may_sleep_is_woken_although_another_thread_has_waited)
+{
+	struct fi_cq_tagged_entry e;
+	static char out[4];
+	struct pollfd pfd;
+
+	open_all(FI_WAIT_FD);
+	cr_assert_eq(OFI_RETRY(&p, fi_tinject(p.ep[0], out, 4, p.addr[1], 1)), 0);
+	pfd = permitted(&p.cq[0]->fid);
+	cr_assert_eq(fi_cq_sread(p.cq[0], &e, 1, NULL, 1), -FI_EAGAIN);
+	cr_assert_eq(fi_tsend(p.ep[0], out, 4, NULL, p.addr[1], 1, NULL), 0);
+	cr_expect_eq(poll(&pfd, 1, 10000), 1, "a queue");
+	pfd = permitted(&p.rx_cntr[0]->fid);
+	cr_assert_eq(fi_cntr_wait(p.rx_cntr[0], 1, 1), -FI_ETIMEDOUT);
+	cr_assert_eq(fi_cntr_add(p.rx_cntr[0], 1), 0);
+	cr_expect_eq(poll(&pfd, 1, 10000), 1, "a counter");
+	close_all();
+}

@@ -177,6 +177,30 @@ Test(cpr_waitset, members_return_the_descriptor_of_the_set)
 	close_set();
 }
 
+static void *try_all_the_time(void *over)
+{
+	struct fid *fids[1] = { &set->fid };
+
+	while (!__atomic_load_n((bool *)over, __ATOMIC_RELAXED))
+		fi_trywait(p.fabric, fids, 1);
+	return NULL;
+}
+
+Test(cpr_waitset, a_member_is_controlled_while_its_set_is_in_use, .timeout = 60)
+{
+	bool over = false;
+	pthread_t thread;
+	int fd;
+
+	open_set(FI_WAIT_FD);
+	pthread_create(&thread, NULL, try_all_the_time, &over);
+	for (int i = 0; i < 20000; i++)
+		cr_assert_eq(fi_control(&eq->fid, FI_GETWAIT, &fd), 0);
+	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	close_set();
+}
+
 Test(cpr_waitset, members_do_not_block_alone)
 {
 	struct fi_cq_tagged_entry e;

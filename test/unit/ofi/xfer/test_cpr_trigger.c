@@ -213,6 +213,19 @@ Test(cpr_trigger, an_alias_triggers_messages_reads_and_atomics)
 	cr_assert_eq(fi_close(&alias->fid), 0);
 }
 
+Test(cpr_trigger, a_counter_may_be_closed_after_its_due_transfer_was_cancelled)
+{
+	uint64_t word = 1;
+
+	cr_assert_eq(write_word(0, &word, 0), 0);
+	cr_assert_eq(fi_cntr_add(cntr, 1), 0);
+	cr_assert_eq(fi_cancel(&p.ep[0]->fid, &ctx[0]), 0);
+	cr_assert_eq(fi_close(&cntr->fid), 0);
+	cntr = NULL;
+	expect_error(&ctx[0], FI_ECANCELED);
+	quiet();
+}
+
 Test(cpr_trigger, a_waiting_transfer_is_cancelled_once)
 {
 	uint64_t word = 6;

@@ -157,16 +157,18 @@ static int cpr_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
 	struct cpr_pdom *pdom;
+	bool unread;
 	int ret;
 
 	if (cntr->wait.obj == FI_WAIT_SET)
 		return -FI_ENOSYS;
 	pdom = cpr_member_lock(&cntr->member);
 	ret = cpr_cntr_wait_locked(cntr, &pdom, threshold, timeout);
-	cpr_cntr_is_unread(cntr);
-	if (cntr->wait.sleepers)
+	unread = cpr_cntr_is_unread(cntr);
+	/* This call may have drained a wakeup that others need. */
+	if (cntr->wait.sleepers || (cntr->wait.promised && unread))
 		cpr_wait_kick(&cntr->wait);
-	else if (util_list_is_empty(&cntr->triggers))
+	else if (util_list_is_empty(&cntr->triggers) && !cpr_wait_is_used(&cntr->wait))
 		cntr->core.notify = NULL;
 	cpr_pdom_unlock(pdom);
 	return ret;
@@ -199,12 +201,24 @@ bool cpr_cntr_has_changed(struct cpr_cntr *cntr)
 	return changed;
 }
 
+/* Triggered operations that are gone may have left their work with the progress domain. */
+static void cpr_cntr_drop_work(struct cpr_cntr *cntr)
+{
+	struct cpr_pdom *pdom = cpr_member_lock(&cntr->member);
+
+	if (cntr->on_change)
+		util_list_remove(&cntr->trigger_work.link);
+	cpr_pdom_unlock(pdom);
+}
+
 static int cpr_cntr_close(struct fid *fid)
 {
 	struct cpr_cntr *cntr = UTIL_CONTAINER_OF(fid, struct cpr_cntr, fid.fid);
 
 	if (cpr_ref_is_busy(&cntr->refs))
 		return -FI_EBUSY;
+	cpr_cntr_drop_work(cntr);
+	cpr_waitset_leave(&cntr->wait);
 	cpr_member_fini(&cntr->member, cntr->domain);
 	cpr_waitset_close_member(&cntr->wait);
 	cpr_ref_put(&cntr->domain->refs);

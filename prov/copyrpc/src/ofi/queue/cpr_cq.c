@@ -198,13 +198,13 @@ static ssize_t cpr_cq_sread(struct fid_cq *fid, void *buf, size_t count, fi_addr
 		return -FI_ENOSYS;
 	pdom = cpr_member_lock(&cq->member);
 	err = cpr_cq_wait(cq, &pdom, cpr_cq_threshold(cq, cond, count), timeout);
-	if (!cq->wait.sleepers)
+	if (!cpr_wait_is_used(&cq->wait))
 		core_cq_set_notify(&cq->core, NULL);
 	ret = cpr_cq_take(&cq->core, buf, count, src, entry_len);
 	if (!ret)
 		ret = err && err != -FI_EAGAIN ? err : cpr_cq_empty(&cq->core);
 	/* More is left: wakes the next of the threads that sleep on this queue. */
-	if (cq->wait.sleepers && !core_cq_is_empty(&cq->core))
+	if (cpr_wait_is_used(&cq->wait) && !core_cq_is_empty(&cq->core))
 		cpr_wait_kick(&cq->wait);
 	cpr_pdom_unlock(pdom);
 	return ret;
@@ -344,6 +344,7 @@ static int cpr_cq_close(struct fid *fid)
 
 	if (cpr_ref_is_busy(&cq->refs))
 		return -FI_EBUSY;
+	cpr_waitset_leave(&cq->wait);
 	cpr_member_fini(&cq->member, cq->domain);
 	cpr_waitset_close_member(&cq->wait);
 	core_cq_fini(&cq->core);

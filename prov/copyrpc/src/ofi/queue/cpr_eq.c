@@ -399,6 +399,9 @@ static int cpr_eq_control(struct fid *fid, int command, void *arg)
 	struct cpr_eq *eq = cpr_eq_of(fid);
 	int ret;
 
+	/* A set, which is constant, has a lock of its own, and locks its members under it. */
+	if (eq->wait.set)
+		return cpr_wait_control(&eq->wait, NULL, command, arg);
 	pthread_mutex_lock(&eq->lock);
 	ret = cpr_wait_control(&eq->wait, NULL, command, arg);
 	pthread_mutex_unlock(&eq->lock);

@@ -307,7 +307,8 @@ static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_member *member, stru
 	cpr_pdom_unlock(*pdom);
 	poll(&pfd, 1, timeout_ms);
 	*pdom = cpr_member_lock(member);
-	if (!--wait->sleepers && !wait->promised)
+	wait->sleepers--;
+	if (!cpr_wait_is_used(wait))
 		cpr_wakeup_release(*pdom, &wait->wakeup);
 }
 

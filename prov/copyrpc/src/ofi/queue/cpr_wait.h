@@ -64,6 +64,12 @@ struct cpr_wait_call {
 	uint32_t signals;
 };
 
+/** Returns true if a thread sleeps on the object, or may, as fi_trywait has permitted it. */
+static inline bool cpr_wait_is_used(const struct cpr_wait *wait)
+{
+	return wait->sleepers || wait->promised;
+}
+
 /** Returns 0, or -FI_ENOSYS for a kind of object that is not offered. */
 int cpr_wait_open(struct cpr_wait *wait, enum fi_wait_obj obj);
 void cpr_wait_close(struct cpr_wait *wait);

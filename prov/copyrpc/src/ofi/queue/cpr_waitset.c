@@ -194,16 +194,22 @@ int cpr_waitset_open_member(struct cpr_wait *wait, enum fi_wait_obj obj, struct 
 	return ret;
 }
 
-void cpr_waitset_close_member(struct cpr_wait *wait)
+void cpr_waitset_leave(struct cpr_wait *wait)
 {
 	struct cpr_waitset *set = wait->set;
 
-	if (set) {
-		pthread_mutex_lock(&set->lock);
-		util_list_remove(&wait->set_link);
-		epoll_ctl(set->wait.epoll_fd, EPOLL_CTL_DEL, wait->epoll_fd, NULL);
-		pthread_mutex_unlock(&set->lock);
-	}
+	if (!set)
+		return;
+	pthread_mutex_lock(&set->lock);
+	util_list_remove(&wait->set_link);
+	epoll_ctl(set->wait.epoll_fd, EPOLL_CTL_DEL, wait->epoll_fd, NULL);
+	pthread_mutex_unlock(&set->lock);
+	wait->set = NULL;
+}
+
+void cpr_waitset_close_member(struct cpr_wait *wait)
+{
+	cpr_waitset_leave(wait);
 	cpr_wait_close(wait);
 }
 

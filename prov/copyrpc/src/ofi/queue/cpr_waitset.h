@@ -37,6 +37,8 @@ int cpr_waitset_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, struc
  */
 int cpr_waitset_open_member(struct cpr_wait *wait, enum fi_wait_obj obj, struct fid_wait *set,
 			    struct fid *fid);
+/** Takes the wait object out of its set, if it is in one: no thread calls trywait of it there. */
+void cpr_waitset_leave(struct cpr_wait *wait);
 /** Closes the wait object of a queue or counter, in a set or not. */
 void cpr_waitset_close_member(struct cpr_wait *wait);
 
