@@ -317,6 +317,31 @@ Test(core_tx, progress_follows_a_message_that_must_leave_and_stays)
 	close_with_spy();
 }
 
+static void lose_peer(struct core_progress *progress)
+{
+	struct core_peer *peer = core_peer_lookup(&nodes[0].ep, 1);
+
+	if (peer->chan)
+		core_peer_fail(peer, -FI_ECONNRESET, CORE_PEER_DEAD);
+	fake_progress_ops.progress(progress);
+}
+
+Test(core_tx, a_peer_may_be_lost_while_a_message_stays)
+{
+	struct core_chan_ops staying;
+	struct core_chan *chan;
+
+	fake_engine_cfg.caps |= CORE_CHAN_ASYNC;
+	open_with_spy(lose_peer);
+	chan = core_peer_lookup(&nodes[0].ep, 1)->chan;
+	staying = *chan->ops;
+	staying.send_buf = stay;
+	chan->ops = &staying;
+	progress_of(0, FI_INJECT_COMPLETE, CORE_POST_COMPLETES);
+	cr_expect_null(core_peer_lookup(&nodes[0].ep, 1)->chan);
+	close_with_spy();
+}
+
 /* The frames of a small ring carry less than the inject size. */
 Test(core_tx, an_injected_message_that_one_frame_cannot_carry_is_copied_and_sent)
 {

@@ -145,15 +145,16 @@ void core_tx_copied_cold(struct core_peer *peer, size_t len, bool tagged, int re
 
 void __attribute__((noinline)) core_tx_stays_cold(struct core_peer *peer)
 {
+	struct core_chan *chan = peer->chan;
 	unsigned polls = CORE_TX_STAYS_POLLS;
 
 	/* A peer that does not respond, as it computes, costs one wait. */
-	if (peer->chan->stays)
+	if (chan->stays)
 		return;
-	peer->chan->stays = true;
+	chan->stays = true;
 	do {
-		core_dom_progress(peer->ep->dom);
-	} while (--polls && peer->chan->stays);
+		core_dom_progress(peer->ep->dom); /* may end or replace the channel */
+	} while (--polls && peer->chan == chan && chan->stays);
 }
 
 void core_tx_complete_cold(struct core_ep *ep, void *context, uint64_t flags, bool tagged,
