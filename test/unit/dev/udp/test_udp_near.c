@@ -130,6 +130,29 @@ Test(udp_near, the_peer_sees_no_difference_and_others_are_received)
 	end();
 }
 
+/* Drops the socket while there is a copy, such as one in a process that was forked. */
+static void dropped_with_a_copy(int family)
+{
+	int copy;
+
+	if (!begin(family))
+		return; /* no IPv6 on this machine */
+	win();
+	copy = dup(ud()->near.fd);
+	cr_assert_geq(copy, 0);
+	udp_near_drop(ud());
+	send_by(a.dg[1], a.to[1], 5);
+	expect(a.dg[0], a.dg[1], 5);
+	close(copy);
+	end();
+}
+
+Test(udp_near, a_copy_of_a_closed_socket_keeps_no_datagram)
+{
+	dropped_with_a_copy(AF_INET);
+	dropped_with_a_copy(AF_INET6);
+}
+
 Test(udp_near, likewise_with_ipv6)
 {
 	if (!begin(AF_INET6))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Bursts of every shape arrive unchanged, with and without GSO. */
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
@@ -187,4 +188,45 @@ Test(udp_tx, a_flood_is_refused_or_lost_and_harmless)
 	cr_expect_gt(udp_dgram_ops.send(pair.dg[0], out, 1), 0);
 	cr_expect_gt(udp_pair_poll(pair.dg[1], in, 16), 0);
 	udp_pair_close(&pair);
+}
+
+/*
+ * Sends a run of equal datagrams to a destination for which the kernel has an error, and expects
+ * that they count as lost, that GSO stays in use, and that others are reached.
+ */
+static void lost_alone(in_addr_t host, in_port_t port)
+{
+	struct udp_dgram *ud;
+	struct dev_dgram_out out[3];
+	struct udp_ah *ah;
+	union udp_addr own;
+	bool gso;
+	uint32_t i;
+
+	cr_assert(udp_pair_open(&pair, AF_INET, 64));
+	ud = (struct udp_dgram *)pair.dg[0];
+	gso = ud->sock.gso;
+	ah = (struct udp_ah *)pair.to[0];
+	own = ah->addr;
+	ah->addr.in.sin_addr.s_addr = host ? host : own.in.sin_addr.s_addr;
+	ah->addr.in.sin_port = port;
+	for (i = 0; i < 3; i++)
+		out[i] = (struct dev_dgram_out){ .to = pair.to[0],
+						 .base = { bytes[i] },
+						 .len = { 100 } };
+	cr_expect_eq(udp_dgram_ops.send(pair.dg[0], out, 3), 3, "lost");
+	cr_expect_eq(ud->status, 0);
+	cr_expect_eq(ud->sock.gso, gso);
+	ah->addr = own;
+	for (i = 0; i < 3; i++)
+		udp_fill_bytes(bytes[i], lens[i] = 100, i);
+	cr_expect_eq(udp_dgram_ops.send(pair.dg[0], out, 3), 3);
+	expect_burst(0, 3);
+	udp_pair_close(&pair);
+}
+
+Test(udp_tx, an_error_of_one_destination_is_a_loss)
+{
+	lost_alone(htonl(INADDR_BROADCAST), htons(9)); /* EACCES */
+	lost_alone(0, 0);                              /* EINVAL */
 }

@@ -65,6 +65,7 @@ struct udp_dgram {
 	int full_fd;        /* socket without room, while base.tx_full */
 	int status;         /* error that ended the endpoint, or 0 */
 	bool tx_warned;     /* a send error was logged */
+	bool gso_doubted;   /* GSO is off until single datagrams have shown what is wrong */
 	bool rx_found;      /* the last receive call found something */
 	uint8_t asked;      /* polls into a target that followed an empty one */
 	bool armed;         /* between arm and disarm */

@@ -2,6 +2,7 @@
 /* Implements udp_near.h. */
 #include "dev/udp/udp_near.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -11,14 +12,35 @@
 #include "dev/udp/udp_filter.h"
 #include "util/log.h"
 
+/**
+ * Makes the socket receive nothing any more. A process that was forked from this one may hold a
+ * copy, with which it lives on: it leaves the peer's datagrams and the wait set now. Datagrams from
+ * the port that it is connected to (discard) do not exist.
+ */
+static void udp_near_part(struct udp_dgram *ud)
+{
+	union udp_addr nobody = ud->sock.local;
+
+	if (nobody.sa.sa_family == AF_INET6)
+		nobody.in6.sin6_port = htons(UDP_NEAR_DISCARD);
+	else
+		nobody.in.sin_port = htons(UDP_NEAR_DISCARD);
+	epoll_ctl(ud->wait_fd, EPOLL_CTL_DEL, ud->near.fd, NULL);
+	if (connect(ud->near.fd, &nobody.sa, udp_addr_len(&nobody)))
+		UTIL_INFO(EP_DATA, "the UDP socket of one peer cannot be moved: %s\n",
+			  strerror(errno));
+}
+
 static void udp_near_close(struct udp_dgram *ud)
 {
 	struct udp_near *near = &ud->near;
 	bool was_full = ud->base.tx_full && ud->full_fd == near->fd;
 
 	near->peer = NULL;
-	if (near->fd >= 0)
-		close(near->fd); /* leaves the wait set, too */
+	if (near->fd >= 0) {
+		udp_near_part(ud);
+		close(near->fd);
+	}
 	near->fd = -1;
 	ud->full_fd = ud->sock.fd;
 	if (was_full)

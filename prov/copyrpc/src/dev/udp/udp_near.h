@@ -22,8 +22,9 @@
 struct udp_dgram;
 struct udp_ah;
 
-#define UDP_NEAR_VOTES 1024u
-#define UDP_NEAR_TURNS 4u
+#define UDP_NEAR_VOTES   1024u
+#define UDP_NEAR_TURNS   4u
+#define UDP_NEAR_DISCARD 9
 
 struct udp_near {
 	int fd;                     /* -1: none */

@@ -156,6 +156,10 @@ static int udp_send_failed(struct udp_dgram *ud, int err)
 	case EHOSTUNREACH:
 	case EHOSTDOWN:
 	case ECONNREFUSED:
+	case ENODEV:
+	case EADDRNOTAVAIL:
+	case EINVAL: /* a route of kind "blackhole" */
+	case EACCES: /* "prohibit" */
 	case EPERM:
 		if (!ud->tx_warned)
 			UTIL_WARN(EP_DATA,
@@ -198,24 +202,46 @@ static int udp_burst_call(const struct udp_dgram *ud, struct udp_burst *b)
 	return ret < 0 ? -1 : 1;
 }
 
+/**
+ * Returns true if the first run may leave as single datagrams: some interfaces do not support GSO.
+ * If a single one does not leave either, GSO was not the reason.
+ */
+static bool udp_doubt_gso(struct udp_dgram *ud, const struct udp_burst *b, int err)
+{
+	bool doubted = b->runs[0] > 1 && (err == EINVAL || err == EIO || err == EMSGSIZE);
+
+	if (doubted || ud->gso_doubted)
+		ud->sock.gso = !doubted;
+	ud->gso_doubted = doubted;
+	return doubted;
+}
+
+/**
+ * Returns true if the call is to be repeated. A connected socket first reports what ICMP has said
+ * about an earlier datagram, such as one that was too long.
+ */
+static bool udp_burst_is_again(const struct udp_burst *b, int err, unsigned tries)
+{
+	return err == EINTR || (b->near && err == EMSGSIZE && tries == 1);
+}
+
 /** Sends the burst. Returns the number of datagrams sent or lost, or an error. */
 static int udp_burst_send(struct udp_dgram *ud, struct udp_burst *b)
 {
 	int sent, ret, i, n = 0;
+	unsigned tries = 0;
 
 	do {
 		sent = udp_burst_call(ud, b);
-	} while (sent < 0 && errno == EINTR);
+	} while (sent < 0 && udp_burst_is_again(b, errno, ++tries));
 	if (sent <= 0) {
-		/* Some interfaces do not support GSO. */
-		if (b->runs[0] > 1 && (errno == EINVAL || errno == EIO || errno == EMSGSIZE)) {
-			ud->sock.gso = false;
+		if (udp_doubt_gso(ud, b, errno))
 			return 0;
-		}
 		ud->full_fd = udp_burst_fd(ud, b);
 		ret = udp_send_failed(ud, errno);
 		return ret ? ret : (int)b->runs[0];
 	}
+	ud->gso_doubted = false;
 	for (i = 0; i < sent; i++)
 		n += (int)b->runs[i];
 	return n;
