@@ -77,7 +77,7 @@ static uint64_t erpc_ep_next_ns(const struct erpc_ep *ep)
 	if (ep->wheel.cnt)
 		at_ns = erpc_ep_min(at_ns, erpc_wheel_next_ns(&ep->wheel));
 	if (!util_list_is_empty(&ep->new_timers))
-		at_ns = erpc_loss_new_ns(ep);
+		at_ns = erpc_ep_min(at_ns, erpc_loss_new_ns(ep));
 	if (ep->timers.cnt)
 		at_ns = erpc_ep_min(at_ns, erpc_wheel_next_ns(&ep->timers));
 	if (!util_list_is_empty(&ep->waiting))
