@@ -79,7 +79,7 @@ struct crl_response {
 struct crl_counters {
 	uint64_t clients;   /* connected now */
 	uint64_t accepted;  /* clients that have connected */
-	uint64_t refused;   /* connections refused: another user, or max_clients reached */
+	uint64_t refused;   /* connections: another user, max_clients reached, no descriptor left */
 	uint64_t expelled;  /* clients disconnected because their memory was not valid */
 	uint64_t taken;     /* requests taken */
 	uint64_t replied;   /* replies written */
@@ -151,8 +151,9 @@ void crl_server_counters(const struct crl_server *server, struct crl_counters *c
  * accepts. The server must run crl_server_take meanwhile; crl_server_wait accepts while it sleeps.
  *
  * Returns 0, -ECONNREFUSED or -ENOENT without a server, -EUSERS if max_clients are connected,
- * -EACCES if the server belongs to another user, -ETIMEDOUT, -EPROTO if the server is of another
- * version, or the error of the system.
+ * -EMFILE if the server or this process has no descriptor left, -EACCES if the server belongs to
+ * another user, -ETIMEDOUT, -EPROTO if the server is of another version, or the error of the
+ * system.
  */
 int crl_client_open(struct crl_client **client, const char *name, int timeout_ms);
 

@@ -174,13 +174,33 @@ static void crl_accept_refuse(struct crl_server *server, int sock, int status)
 	close(sock);
 }
 
+/*
+ * Refuses a client for which this process has no descriptor left: not accepted, it would keep the
+ * listener readable.
+ */
+static void crl_accept_full(struct crl_server *server)
+{
+	int sock;
+
+	if (server->spare < 0)
+		return;
+	close(server->spare);
+	sock = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (sock >= 0)
+		crl_accept_refuse(server, sock, -EMFILE);
+	server->spare = crl_sock_spare();
+}
+
 static void crl_accept_all(struct crl_server *server)
 {
 	for (int i = 0; i < CRL_ACCEPT_BURST; i++) {
 		int ret, sock = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-		if (sock < 0)
+		if (sock < 0) {
+			if (errno == EMFILE || errno == ENFILE)
+				crl_accept_full(server);
 			return;
+		}
 		ret = crl_accept_new(server, sock);
 		if (ret)
 			crl_accept_refuse(server, sock, ret);

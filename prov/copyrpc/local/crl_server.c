@@ -55,6 +55,7 @@ static int crl_server_sockets(struct crl_server *server, const char *name)
 	server->listener = crl_sock_listen(name);
 	if (server->listener < 0)
 		return server->listener;
+	server->spare = crl_sock_spare();
 	server->name = strdup(name);
 	return server->name ? crl_accept_watch_listener(server) : -ENOMEM;
 }
@@ -72,7 +73,7 @@ int crl_server_open(struct crl_server **out, enum crl_kind kind, const char *nam
 		return -ENOMEM;
 	server->kind = kind;
 	server->process = crl_fork_id();
-	server->epoll = server->listener = -1;
+	server->epoll = server->listener = server->spare = -1;
 	ret = crl_options_check(&server->options, options, CRL_SERVER_DEPTH);
 	server->shape = crl_options_shape(&server->options);
 	ret = ret ? ret : crl_server_tables(server);
@@ -124,6 +125,8 @@ void crl_server_close(struct crl_server *server)
 	crl_server_close_peers(server);
 	if (server->epoll >= 0)
 		close(server->epoll);
+	if (server->spare >= 0)
+		close(server->spare);
 	crl_mem_close_fd(&server->page);
 	crl_mem_free(&server->page);
 	crl_mem_close_fd(&server->shared);

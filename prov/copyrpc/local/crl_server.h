@@ -58,6 +58,7 @@ struct crl_server {
 	struct crl_mem page, shared;
 	uint32_t process; /* crl_fork_id of the process that opened the server */
 	int epoll, listener;
+	int spare; /* descriptor to give up where there is no other for a client; -1: none */
 	char *name;
 };
 

@@ -3,6 +3,7 @@
 #include "local/crl_sock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -153,6 +154,11 @@ int crl_sock_pidfd(int sock)
 	return fd < 0 ? -1 : fd;
 }
 
+int crl_sock_spare(void)
+{
+	return open("/", O_PATH | O_CLOEXEC);
+}
+
 int crl_sock_send(int sock, const void *msg, size_t len, const int *fds, int fd_cnt)
 {
 	union {
@@ -174,7 +180,15 @@ int crl_sock_send(int sock, const void *msg, size_t len, const int *fds, int fd_
 	return sendmsg(sock, &hdr, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Stores the descriptors of a message. Returns their number. */
+/* Space for descriptors. Alignment adds room for one more than CRL_SOCK_FDS: a peer may use it. */
+union crl_sock_control {
+	struct cmsghdr head;
+	char space[CMSG_SPACE(CRL_SOCK_FDS * sizeof(int))];
+};
+
+#define CRL_SOCK_ROOM ((sizeof(union crl_sock_control) - CMSG_LEN(0)) / sizeof(int))
+
+/* Stores the descriptors of a message, at most CRL_SOCK_ROOM. Returns their number. */
 static int crl_sock_fds(struct msghdr *hdr, int *fds)
 {
 	struct cmsghdr *head = CMSG_FIRSTHDR(hdr);
@@ -183,35 +197,37 @@ static int crl_sock_fds(struct msghdr *hdr, int *fds)
 	if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
 		return 0;
 	cnt = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	if (cnt > CRL_SOCK_ROOM)
+		cnt = CRL_SOCK_ROOM;
 	memcpy(fds, CMSG_DATA(head), cnt * sizeof(int));
 	return (int)cnt;
 }
 
 int crl_sock_recv(int sock, void *msg, size_t len, int *fds, int timeout_ms)
 {
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(CRL_SOCK_FDS * sizeof(int))];
-	} control;
+	union crl_sock_control control;
 	struct iovec iov = { .iov_base = msg, .iov_len = len };
 	struct msghdr hdr = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = &control,
 			      .msg_controllen = sizeof(control) };
 	struct pollfd pfd = { .fd = sock, .events = POLLIN };
+	int all[CRL_SOCK_ROOM], cnt, ret = poll(&pfd, 1, timeout_ms);
 	ssize_t got;
-	int cnt, ret = poll(&pfd, 1, timeout_ms);
 
 	if (ret <= 0)
 		return ret ? -errno : -ETIMEDOUT;
 	got = recvmsg(sock, &hdr, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (got < 0)
 		return -errno;
-	cnt = crl_sock_fds(&hdr, fds);
-	if ((size_t)got == len && !(hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+	cnt = crl_sock_fds(&hdr, all);
+	if ((size_t)got == len && !(hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) &&
+	    cnt <= CRL_SOCK_FDS) {
+		memcpy(fds, all, (size_t)cnt * sizeof(int));
 		return cnt;
+	}
 	while (cnt)
-		close(fds[--cnt]);
+		close(all[--cnt]);
 	return got ? -EPROTO : -ECONNREFUSED;
 }
 
@@ -225,8 +241,7 @@ bool crl_sock_drain(int sock)
 {
 	char byte[1];
 
-	/* A peer that sends without end keeps only its own descriptor readable. */
-	for (int i = 0; i < 16; i++) {
+	for (int i = 0; i < CRL_SOCK_WAKES; i++) {
 		ssize_t got = recv(sock, byte, sizeof(byte), MSG_DONTWAIT);
 
 		if (!got)
@@ -234,5 +249,5 @@ bool crl_sock_drain(int sock)
 		if (got < 0)
 			return errno == EAGAIN || errno == EINTR;
 	}
-	return true;
+	return false;
 }

@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CRL_SOCK_FDS 3 /* descriptors in a message */
+#define CRL_SOCK_FDS   3  /* descriptors in a message */
+#define CRL_SOCK_WAKES 64 /* wakeups that no peer sends between two looks */
 
 /** Creates the listening socket of `name`. Returns a descriptor or a negative errno. */
 int crl_sock_listen(const char *name);
@@ -29,6 +30,9 @@ int crl_sock_check_user(int sock);
 /** Returns a descriptor that becomes readable when the peer's process ends, or -1. */
 int crl_sock_pidfd(int sock);
 
+/** Opens a descriptor that serves nothing but to be closed. Returns it or -1. */
+int crl_sock_spare(void);
+
 /** Sends a message and descriptors without blocking. Returns 0 or a negative errno. */
 int crl_sock_send(int sock, const void *msg, size_t len, const int *fds, int fd_cnt);
 
@@ -41,7 +45,10 @@ int crl_sock_recv(int sock, void *msg, size_t len, int *fds, int timeout_ms);
 /** Wakes the peer, which sleeps on its end: one byte. */
 void crl_sock_wake(int sock);
 
-/** Takes the bytes of wakeups. Returns false if the peer has closed its end. */
+/**
+ * Takes the bytes of wakeups. Returns false if the peer has closed its end, or breaks the rules: it
+ * wakes once for each sleep, so CRL_SOCK_WAKES bytes are more than it may have sent.
+ */
 bool crl_sock_drain(int sock);
 
 #endif

@@ -56,15 +56,18 @@ static inline int crl_wait_left(const struct crl_wait *wait)
 	return ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 
-/** Sleeps until `fd` is readable. Returns 0, -ETIMEDOUT, or -EINTR after a signal. */
+/**
+ * Sleeps until `fd` is readable. Returns 0, -ETIMEDOUT, or -EINTR after a signal. After the end it
+ * returns -ETIMEDOUT even if `fd` is readable: others may keep it so without work.
+ */
 static inline int crl_wait_sleep(const struct crl_wait *wait, int fd)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
-	int ret = poll(&pfd, 1, crl_wait_left(wait));
+	int left = crl_wait_left(wait), ret = poll(&pfd, 1, left);
 
 	if (ret < 0)
 		return -errno;
-	return ret ? 0 : -ETIMEDOUT;
+	return ret && left ? 0 : -ETIMEDOUT;
 }
 
 #endif

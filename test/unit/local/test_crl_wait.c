@@ -4,8 +4,11 @@
 
 #include <copyrpc/local.h>
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "local_pair.h"
@@ -101,5 +104,53 @@ Test(crl_wait, a_server_waits_for_its_whole_time_though_a_client_connects)
 	crl_client_close(client);
 	cr_assert_eq(crl_server_wait(server, 3), -ETIMEDOUT);
 	cr_assert_geq(util_clock_ns() - begin, 3 * UTIL_NS_PER_MS);
+	crl_server_close(server);
+}
+
+/* Lowers the limit on descriptors to those that are open. Returns the former limit. */
+static rlim_t use_up_descriptors(void)
+{
+	struct rlimit limit;
+	rlim_t before;
+	int lowest = dup(0);
+
+	close(lowest);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	before = limit.rlim_cur;
+	limit.rlim_cur = (rlim_t)lowest;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	return before;
+}
+
+/* Forks a client that connects as soon as `go` is readable, and exits with the error. */
+static pid_t fork_client(const char *name, int go)
+{
+	struct crl_client *client;
+	pid_t pid = fork();
+	char byte;
+
+	cr_assert_geq(pid, 0);
+	if (pid)
+		return pid;
+	_exit(read(go, &byte, 1) == 1 ? -crl_client_open(&client, name, 20000) : 1);
+}
+
+Test(crl_wait, a_server_without_descriptors_refuses_clients_and_does_not_spin, .timeout = 60)
+{
+	const char *name = local_pair_name("full");
+	struct crl_server *server = local_pair_server(CRL_IPC, name, NULL);
+	int go[2], status;
+	rlim_t before;
+	pid_t pid;
+
+	cr_assert_eq(pipe(go), 0);
+	pid = fork_client(name, go[0]);
+	before = use_up_descriptors();
+	cr_assert_eq(write(go[1], "", 1), 1);
+	while (!waitpid(pid, &status, WNOHANG))
+		cr_assert_eq(crl_server_wait(server, 5), -ETIMEDOUT);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == EMFILE, "status 0x%x", status);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ before, before }), 0);
+	crl_client_close(local_pair_client(server, name));
 	crl_server_close(server);
 }
