@@ -27,6 +27,11 @@ struct kv_flight {
 	struct kv_flight *next; /* in the list of unused ones */
 };
 
+/* Responses of one poll, before they are added to the tally. */
+struct kv_ends {
+	uint32_t done, remote, last;
+};
+
 struct kv_client {
 	const struct kv_conf *conf;
 	struct kv_board *board;
@@ -44,6 +49,7 @@ struct kv_client {
 	uint64_t *resume;  /* time from which each node is asked again */
 	uint64_t measured; /* time from which latencies count */
 	uint64_t now;      /* time of the last poll or request */
+	struct kv_ends ends;
 	struct kv_idle idle;
 };
 
@@ -140,23 +146,19 @@ static int kv_client_make_pattern(struct kv_client *c, uint32_t index)
 
 static size_t kv_client_build(struct kv_client *c, const struct kv_flight *flight, uint8_t *buf)
 {
-	struct kv_request head = {
-		.op = flight->step.is_get ? KV_GET : KV_PUT,
-		.rank = flight->step.rank,
-		.key = flight->step.key,
-	};
+	const struct kv_step *step = &flight->step;
 	struct kv_value value = {
-		.rank = head.rank,
+		.rank = step->rank,
 		.writer = c->number,
-		.key = head.key,
+		.key = step->key,
 		.seq = flight->seq,
 	};
 
-	memcpy(buf, &head, sizeof(head));
-	if (flight->step.is_get)
-		return sizeof(head);
-	kv_value_fill(buf + sizeof(head), c->conf->value_len, &value);
-	return sizeof(head) + c->conf->value_len;
+	kv_put_request(buf, step->is_get ? KV_GET : KV_PUT, step->rank, step->key);
+	if (step->is_get)
+		return sizeof(struct kv_request);
+	kv_value_fill(buf + sizeof(struct kv_request), c->conf->value_len, &value);
+	return sizeof(struct kv_request) + c->conf->value_len;
 }
 
 static int kv_client_send(struct kv_client *c, struct kv_flight *flight)
@@ -303,9 +305,9 @@ static void kv_client_end(struct kv_client *c, struct kv_flight *flight, int sta
 					len - sizeof(head));
 		if (fault)
 			kv_client_fault(c, fault, &flight->step);
-		kv_count(&c->tally->done, 1);
-		kv_count(&c->tally->remote, flight->step.rank != c->board->rank);
-		kv_count(&c->tally->last, flight->step.rank == c->board->ranks - 1);
+		c->ends.done++;
+		c->ends.remote += flight->step.rank != c->board->rank;
+		c->ends.last += flight->step.rank == c->board->ranks - 1;
 		if (flight->start_ns >= c->measured)
 			bench_hist_add(&c->tally->latency, c->now - flight->start_ns);
 	}
@@ -339,8 +341,17 @@ static int kv_client_poll_net(struct kv_client *c)
 	return n;
 }
 
+/* Adds the responses of a poll to the tally, which the main thread reads. */
+static void kv_client_count(struct kv_client *c)
+{
+	kv_count(&c->tally->done, c->ends.done);
+	kv_count(&c->tally->remote, c->ends.remote);
+	kv_count(&c->tally->last, c->ends.last);
+	c->ends = (struct kv_ends){ .done = 0 };
+}
+
 /* Processes all responses. Returns their number or the error that ends the client. */
-static int kv_client_poll(struct kv_client *c)
+static int kv_client_poll_all(struct kv_client *c)
 {
 	int n = 0, ret;
 
@@ -355,6 +366,15 @@ static int kv_client_poll(struct kv_client *c)
 	if (ret < 0)
 		return kv_client_failed(c, "daemon", ret);
 	return n + ret + (c->net ? kv_client_poll_net(c) : 0);
+}
+
+static int kv_client_poll(struct kv_client *c)
+{
+	int n = kv_client_poll_all(c);
+
+	if (c->ends.done)
+		kv_client_count(c);
+	return n;
 }
 
 /* Sleeps unless a response came meanwhile. */

@@ -10,6 +10,7 @@
 #define KV_MSG_H
 
 #include <stdint.h>
+#include <string.h>
 
 /** Largest value in bytes. */
 #define KV_VALUE_MAX 4096u
@@ -28,8 +29,7 @@ enum kv_status {
 
 /** Head of a request. The value of a put follows. */
 struct kv_request {
-	uint8_t op; /* enum kv_op */
-	uint8_t reserved[3];
+	uint32_t op; /* enum kv_op */
 	uint32_t rank;
 	uint64_t key;
 };
@@ -39,5 +39,30 @@ struct kv_response {
 	uint8_t status; /* enum kv_status */
 	uint8_t reserved[7];
 };
+
+/** Returns the word of two numbers that follow each other in memory. */
+static inline uint64_t kv_word(uint32_t first, uint32_t second)
+{
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? (uint64_t)second << 32 | first
+							 : (uint64_t)first << 32 | second;
+}
+
+/**
+ * Writes 16 bytes with one store. A channel copies a message as soon as it is written, 16 bytes at
+ * a time, and a processor cannot pass several smaller stores on to one load.
+ */
+static inline void kv_put_words(void *to, uint64_t first, uint64_t second)
+{
+	typedef uint64_t kv_pair __attribute__((vector_size(16)));
+	kv_pair pair = { first, second };
+
+	memcpy(to, &pair, sizeof(pair));
+}
+
+/** Writes the head of a request. */
+static inline void kv_put_request(void *to, enum kv_op op, uint32_t rank, uint64_t key)
+{
+	kv_put_words(to, kv_word(op, rank), key);
+}
 
 #endif

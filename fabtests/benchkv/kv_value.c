@@ -2,7 +2,15 @@
 /* Values that prove themselves: see kv_value.h. */
 #include "kv_value.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <string.h>
+
+#include "kv_msg.h"
+
+static_assert(offsetof(struct kv_value, writer) == 4 && offsetof(struct kv_value, key) == 8 &&
+		      offsetof(struct kv_value, seq) == 16 && sizeof(struct kv_value) == 32,
+	      "kv_value_fill writes it by words");
 
 static uint64_t kv_value_mix(uint64_t hash, uint64_t word)
 {
@@ -26,12 +34,12 @@ static uint8_t kv_value_byte(uint64_t hash, size_t i)
 void kv_value_fill(void *buf, size_t len, const struct kv_value *value)
 {
 	uint8_t *bytes = (uint8_t *)buf + sizeof(*value);
-	struct kv_value head = *value;
+	uint64_t hash = kv_value_hash(value);
 
-	head.hash = kv_value_hash(&head);
-	memcpy(buf, &head, sizeof(head));
-	for (size_t i = 0; i < len - sizeof(head); i++)
-		bytes[i] = kv_value_byte(head.hash, i);
+	kv_put_words(buf, kv_word(value->rank, value->writer), value->key);
+	kv_put_words((uint8_t *)buf + 16, value->seq, hash);
+	for (size_t i = 0; i < len - sizeof(*value); i++)
+		bytes[i] = kv_value_byte(hash, i);
 }
 
 enum kv_fault kv_value_check(const void *buf, size_t len, size_t value_len,
