@@ -60,6 +60,7 @@ static int cm_end_establish(void *ctx, struct cm_conn *conn, void *user,
 	pthread_mutex_lock(&end->lock);
 	ret = end->establish_ret;
 	end->established++;
+	c->pid = peer->dev.pid;
 	if (peer->dev.fd_cnt)
 		CM_CHECK(pread(peer->dev.fds[0], c->text, sizeof(c->text) - 1, 0) > 0);
 	if (peer->engine_len)

@@ -44,6 +44,7 @@ struct cm_end_conn {
 	bool is_up;
 	bool is_down;
 	char text[32]; /* read from the peer's descriptor */
+	pid_t pid;     /* in the peer's description */
 };
 
 struct cm_end {

@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 
 #include "util/list.h"
@@ -158,6 +159,11 @@ struct dev_desc {
 	uint32_t fd_cnt;
 	uint8_t bytes[DEV_DESC_MAX];
 	int fds[DEV_DESC_FDS];
+	/*
+	 * for connect: process at the other end of the stream that the description came by, as the
+	 * kernel names it (SO_PEERCRED); 0: unknown
+	 */
+	pid_t pid;
 };
 
 /**

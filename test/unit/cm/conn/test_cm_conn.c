@@ -214,6 +214,12 @@ static uint64_t peer_incarnation(struct cm_end *end)
 		UTIL_CONTAINER_OF(end->conns.next, struct cm_end_conn, link)->cm);
 }
 
+/* Checks that establish got the process of the only peer with its description (SO_PEERCRED). */
+static void check_described_pid(struct cm_end *end, pid_t pid)
+{
+	cr_expect_eq(UTIL_CONTAINER_OF(end->conns.next, struct cm_end_conn, link)->pid, pid);
+}
+
 /* Waits for the result of a request. Returns whether it came up. */
 static bool ask_port(struct cm_end *end, uint16_t port, struct forked *starts)
 {
@@ -255,6 +261,7 @@ Test(cm_conn, a_killed_peer_is_a_reset_and_its_successor_a_new_conn)
 	node = cm_test_node(NULL, 0);
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	cr_assert(ask_port(&a, port, NULL));
+	check_described_pid(&a, lives[0].pid);
 	for (int i = 0; i < LIVES - 1 && !is_met; i++) {
 		unsigned downs = cm_end_get(&a, &a.down);
 
@@ -298,6 +305,7 @@ Test(cm_conn, a_killed_active_peer_is_a_reset)
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	cr_assert(write(go[1], &a.addr, sizeof(a.addr)) == sizeof(a.addr));
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	check_described_pid(&a, pid);
 	kill_and_wait(pid);
 	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
 	cr_assert_eq(a.down_err, -FI_ECONNRESET);

@@ -213,7 +213,8 @@ Test(shm_bulk, another_process_with_the_peers_pid_is_not_read)
 	peer_kill(&p);
 }
 
-static uint32_t caps_with(uint64_t flip_nonce, int32_t pid)
+/* `said` and `kernel`: the peer's process by its own word and by the kernel's. */
+static uint32_t caps_with(uint64_t flip_nonce, int32_t said, pid_t kernel)
 {
 	struct shm_dev *a = pair_dev(), *b = pair_dev();
 	struct dev_desc da, db;
@@ -223,32 +224,42 @@ static uint32_t caps_with(uint64_t flip_nonce, int32_t pid)
 	(void)lb;
 	memcpy(&d, db.bytes, sizeof(d));
 	d.nonce[0] ^= flip_nonce;
-	d.pid = pid ? pid : d.pid;
+	d.pid = said;
 	memcpy(db.bytes, &d, sizeof(d));
+	db.pid = kernel;
 	cr_assert_eq(la->ops->connect(la, &db), 0);
+	cr_expect_eq(((struct shm_link *)la)->peer.pid, kernel);
 	return la->caps & (DEV_CAP_GET | DEV_CAP_PUT);
 }
 
 Test(shm_bulk, the_capability_requires_a_proof)
 {
 	util_params.single_copy = 1;
-	cr_expect_eq(caps_with(0, 0), DEV_CAP_GET | DEV_CAP_PUT);
-	cr_expect_eq(caps_with(1, 0), 0);
-	cr_expect_eq(caps_with(0, getppid()), 0);
-	cr_expect_eq(caps_with(0, INT32_MAX), 0);
+	cr_expect_eq(caps_with(0, getpid(), getpid()), DEV_CAP_GET | DEV_CAP_PUT);
+	cr_expect_eq(caps_with(1, getpid(), getpid()), 0);
+	cr_expect_eq(caps_with(0, getpid(), INT32_MAX), 0);
+}
+
+/* A peer that names this process, whose nonce it has, must not make it copy its own memory. */
+Test(shm_bulk, the_kernel_names_the_process_whatever_the_peer_says)
+{
+	util_params.single_copy = 1;
+	cr_expect_eq(caps_with(0, getpid(), getppid()), 0);
+	cr_expect_eq(caps_with(0, getpid(), 0), 0, "the kernel does not know it");
+	cr_expect_eq(caps_with(0, getppid(), getpid()), DEV_CAP_GET | DEV_CAP_PUT);
 }
 
 Test(shm_bulk, the_capability_requires_permission)
 {
 	util_params.single_copy = 1;
 	pair_forbid(SYS_process_vm_readv, EPERM);
-	cr_expect_eq(caps_with(0, 0), 0);
+	cr_expect_eq(caps_with(0, getpid(), getpid()), 0);
 }
 
 Test(shm_bulk, capability_can_be_switched_off)
 {
 	util_params.single_copy = 0;
-	cr_expect_eq(caps_with(0, 0), 0);
+	cr_expect_eq(caps_with(0, getpid(), getpid()), 0);
 }
 
 Test(shm_bulk, without_the_capability_no_byte_is_moved)

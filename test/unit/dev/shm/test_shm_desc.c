@@ -47,6 +47,7 @@ Test(shm_desc, a_filled_description_is_accepted, .init = setup)
 	cr_expect_eq(good.fd_cnt, SHM_FD_CNT);
 	cr_expect_eq(out.rx_len, 4096);
 	cr_expect_eq(out.pid, getpid());
+	cr_expect_eq(good.pid, getpid());
 	cr_expect_eq(out.link_id, ((struct shm_link *)end)->id);
 }
 

@@ -176,6 +176,7 @@ int cm_conn_establish(struct cm_conn *conn, const struct wire_cm_params *wire,
 	if (ret)
 		return ret;
 	cm_params_from_wire(wire, msg, &params);
+	params.dev.pid = conn->pid;
 	conn->has_identity = cm_identity_from_wire(wire, &conn->identity);
 	return conn->cep->ops->establish(conn->cep->ctx, conn, conn->user, &params);
 }

@@ -50,6 +50,7 @@ int shm_desc_fill(const struct shm_link *link, struct dev_desc *desc)
 
 	memcpy(desc->bytes, &d, sizeof(d));
 	desc->len = sizeof(d);
+	desc->pid = d.pid;
 	return shm_desc_dup(fds, desc);
 }
 

@@ -32,9 +32,9 @@ struct shm_desc {
 	uint32_t magic;
 	uint16_t version;
 	uint16_t flags;
-	uint64_t rx_len;  /* bytes of the ring */
-	uint32_t link_id; /* bit in the inbox */
-	int32_t pid;
+	uint64_t rx_len;     /* bytes of the ring */
+	uint32_t link_id;    /* bit in the inbox */
+	int32_t pid;         /* the peer's own word, which nothing uses: see dev_desc.pid */
 	uint64_t nonce_addr; /* address of nonce for process_vm_readv */
 	uint64_t nonce[2];
 	uint64_t reserved[2]; /* 0 */
@@ -45,7 +45,10 @@ static_assert(sizeof(struct shm_desc) <= DEV_DESC_MAX && SHM_FD_CNT <= DEV_DESC_
 
 struct shm_link;
 
-/** Fills in the local half. Descriptors are duplicates. Returns 0 or -FI_EMFILE. */
+/**
+ * Fills in the local half, with desc->pid for a peer that gets the struct and no stream.
+ * Descriptors are duplicates. Returns 0 or -FI_EMFILE.
+ */
 int shm_desc_fill(const struct shm_link *link, struct dev_desc *desc);
 
 /** Copies the peer's half, checks bytes and descriptors. Returns 0 or -FI_EINVAL. */

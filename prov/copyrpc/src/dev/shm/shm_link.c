@@ -123,7 +123,9 @@ static void shm_link_try_get(struct shm_link *link)
 	struct shm_dev *dev = link->dev;
 	const char *why = "switched off by FI_COPYRPC_SINGLE_COPY";
 
-	if (util_params.single_copy) {
+	if (util_params.single_copy && !link->peer.pid) {
+		why = "the kernel does not name the peer's process (another pid namespace)";
+	} else if (util_params.single_copy) {
 		if (shm_probe_check(&link->peer)) {
 			link->base.caps |= DEV_CAP_GET | DEV_CAP_PUT;
 			return;
@@ -199,7 +201,7 @@ int shm_link_connect(struct dev_link *base, const struct dev_desc *peer)
 	link->tx_fence = !(link->dev->membarrier && (d.flags & SHM_DESC_MEMBARRIER));
 	link->peer = (struct shm_probe){ .nonce = { d.nonce[0], d.nonce[1] },
 					 .addr = d.nonce_addr,
-					 .pid = d.pid };
+					 .pid = peer->pid };
 	shm_link_try_get(link);
 	return 0;
 }

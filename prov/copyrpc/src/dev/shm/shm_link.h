@@ -56,7 +56,7 @@ struct shm_dev;
 struct shm_probe {
 	uint64_t nonce[2];
 	uint64_t addr;
-	pid_t pid;
+	pid_t pid; /* by the kernel's word; 0: unknown */
 };
 
 /** Parts that this end has written of the peer's last round. */
