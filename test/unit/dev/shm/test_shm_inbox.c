@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -87,11 +88,12 @@ Test(shm_inbox, bell_rings_once_and_only_for_a_sleeper)
 {
 	static struct shm_inbox inbox;
 	int fd = shm_bell_create();
+	uint32_t number = 0;
 
 	cr_assert_geq(fd, 0);
 	shm_inbox_ring(&inbox, fd);
 	cr_expect_eq(bell_count(fd), 0);
-	shm_inbox_sleep(&inbox);
+	shm_inbox_sleep(&inbox, &number);
 	shm_inbox_ring(&inbox, fd);
 	shm_inbox_ring(&inbox, fd);
 	cr_expect_eq(bell_count(fd), 1);
@@ -101,12 +103,77 @@ Test(shm_inbox, waking_drains_the_bell)
 {
 	static struct shm_inbox inbox;
 	int fd = shm_bell_create();
+	uint32_t number = 0;
 
-	shm_inbox_sleep(&inbox);
+	shm_inbox_sleep(&inbox, &number);
 	shm_inbox_ring(&inbox, fd);
 	shm_inbox_wake(&inbox, fd);
 	shm_inbox_ring(&inbox, fd);
 	cr_expect_eq(bell_count(fd), 0);
+}
+
+Test(shm_inbox, sleeps_have_numbers_of_their_own_that_are_odd)
+{
+	static struct shm_inbox inbox;
+	uint32_t number = UINT32_MAX - 4, last = 0;
+	int i;
+
+	for (i = 0; i < 6; i++) {
+		shm_inbox_sleep(&inbox, &number);
+		cr_expect_eq(inbox.sleeping, number);
+		cr_expect_eq(number % 2, 1);
+		cr_expect_neq(number, last);
+		last = number;
+	}
+}
+
+struct stopped {
+	struct shm_inbox *inbox;
+	int bell_fd; /* full and blocking: the writer stays where it rings */
+};
+
+static void *stopped_main(void *arg)
+{
+	struct stopped *writer = arg;
+
+	shm_inbox_ring(writer->inbox, writer->bell_fd);
+	return NULL;
+}
+
+static void fill(int fd)
+{
+	static const char bytes[4096];
+
+	cr_assert_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	while (write(fd, bytes, sizeof(bytes)) > 0)
+		;
+	cr_assert_eq(fcntl(fd, F_SETFL, 0), 0);
+}
+
+Test(shm_inbox, a_writer_that_is_stopped_while_it_rings_silences_no_other)
+{
+	static struct shm_inbox inbox;
+	static char bytes[1 << 20];
+	struct stopped writer = { .inbox = &inbox };
+	int fd = shm_bell_create(), full[2];
+	uint32_t number = 0;
+	pthread_t thread;
+
+	cr_assert_eq(pipe(full), 0);
+	fill(full[1]);
+	writer.bell_fd = full[1];
+	shm_inbox_sleep(&inbox, &number);
+	cr_assert_eq(pthread_create(&thread, NULL, stopped_main, &writer), 0);
+	usleep(50000);
+	shm_inbox_ring(&inbox, fd);
+	cr_expect_eq(bell_count(fd), 1, "another one rings for this sleep");
+	shm_inbox_wake(&inbox, fd);
+	shm_inbox_sleep(&inbox, &number);
+	cr_assert_gt(read(full[0], bytes, sizeof(bytes)), 0); /* the writer goes on */
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(inbox.sleeping, number, "the next sleep is announced");
+	shm_inbox_ring(&inbox, fd);
+	cr_expect_eq(bell_count(fd), 1);
 }
 
 Test(shm_inbox, ringing_a_full_bell_does_not_block)
@@ -114,9 +181,10 @@ Test(shm_inbox, ringing_a_full_bell_does_not_block)
 	static struct shm_inbox inbox;
 	uint64_t full = UINT64_MAX - 1;
 	int fd = shm_bell_create();
+	uint32_t number = 0;
 
 	cr_assert_eq(write(fd, &full, sizeof(full)), (ssize_t)sizeof(full));
-	shm_inbox_sleep(&inbox);
+	shm_inbox_sleep(&inbox, &number);
 	shm_inbox_ring(&inbox, fd);
 	cr_expect_eq(inbox.sleeping, 0);
 }

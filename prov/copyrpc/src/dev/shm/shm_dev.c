@@ -116,7 +116,7 @@ int shm_dev_arm(struct dev *base)
 	if (dev->armed)
 		shm_inbox_wake(dev->inbox, dev->bell_fd);
 	dev->armed = true;
-	shm_inbox_sleep(dev->inbox);
+	shm_inbox_sleep(dev->inbox, &dev->sleep);
 	ret = shm_watch_arm_all(dev);
 	if (ret)
 		shm_dev_disarm(base);

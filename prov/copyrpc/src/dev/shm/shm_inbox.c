@@ -13,20 +13,24 @@
 
 void shm_inbox_ring(struct shm_inbox *inbox, int bell_fd)
 {
+	uint32_t number = __atomic_load_n(&inbox->sleeping, __ATOMIC_SEQ_CST);
 	uint64_t one = 1;
 	ssize_t ret;
 
-	if (!__atomic_load_n(&inbox->sleeping, __ATOMIC_SEQ_CST) ||
-	    !__atomic_exchange_n(&inbox->sleeping, 0, __ATOMIC_SEQ_CST))
+	if (!number)
 		return;
 	/* A write fails only if the bell is already readable. */
 	ret = write(bell_fd, &one, sizeof(one));
 	(void)ret;
+	/* Fails if the reader has woken since: another sleep has another number. */
+	__atomic_compare_exchange_n(&inbox->sleeping, &number, 0, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_RELAXED);
 }
 
-void shm_inbox_sleep(struct shm_inbox *inbox)
+void shm_inbox_sleep(struct shm_inbox *inbox, uint32_t *number)
 {
-	__atomic_store_n(&inbox->sleeping, 1, __ATOMIC_SEQ_CST);
+	*number = (*number + 2) | 1;
+	__atomic_store_n(&inbox->sleeping, *number, __ATOMIC_SEQ_CST);
 }
 
 void shm_inbox_wake(struct shm_inbox *inbox, int bell_fd)

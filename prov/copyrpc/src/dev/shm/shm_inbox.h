@@ -15,6 +15,10 @@
  * and then sees the leaf. `sleeping` and the bits are a Dekker pair: each side writes its own and
  * then reads the other's, both sequentially consistent.
  *
+ * A writer rings first and clears `sleeping` then, so that later ones need not ring. One that is
+ * stopped in between, or before, keeps no other from ringing. What it does when it goes on is for
+ * the number of the sleep that it saw: a later sleep has another one and stays announced.
+ *
  * A peer's bits are hints, never indexes: bits of unknown links are dropped. Summary and the first
  * 7 leaves share a line: with up to 448 links a post moves one line.
  *
@@ -33,7 +37,8 @@
 struct shm_inbox {
 	uint64_t summary; /* bit i: leaf[i] has bits */
 	uint64_t leaf[SHM_LINKS_MAX / 64];
-	alignas(128) uint32_t sleeping; /* 1: the reader waits for the doorbell */
+	/* odd: number of the sleep in which the reader waits for the doorbell; 0: it does not */
+	alignas(128) uint32_t sleeping;
 };
 
 static_assert(sizeof(struct shm_inbox) <= SHM_INBOX_LEN, "one page");
@@ -68,11 +73,14 @@ static inline uint64_t shm_inbox_take(struct shm_inbox *inbox, uint32_t leaf)
 	return __atomic_exchange_n(&inbox->leaf[leaf], 0, __ATOMIC_SEQ_CST);
 }
 
-/** Writer, after a post: rings if the reader sleeps. One of many writers makes the system call. */
+/** Writer, after a post: rings if the reader sleeps and none has rung for this sleep. */
 void shm_inbox_ring(struct shm_inbox *inbox, int bell_fd);
 
-/** Reader: sets sleeping / clears it and takes the bell's count. */
-void shm_inbox_sleep(struct shm_inbox *inbox);
+/**
+ * Reader: announces a sleep, with the number that follows *number. Zero is a number to begin with.
+ */
+void shm_inbox_sleep(struct shm_inbox *inbox, uint32_t *number);
+/** Reader: ends the sleep and takes the bell's count. */
 void shm_inbox_wake(struct shm_inbox *inbox, int bell_fd);
 
 /** Makes the bell, an eventfd. Returns its descriptor or an error. */

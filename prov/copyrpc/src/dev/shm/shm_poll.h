@@ -77,6 +77,7 @@ struct shm_dev {
 	bool armed;      /* `sleeping` was set */
 	bool membarrier; /* this process is registered */
 	bool logged_no_barrier;
+	uint32_t sleep; /* value of `sleeping` in the last sleep */
 	int bell_fd;
 	int inbox_fd;
 	struct util_idmap exposure_ids; /* keys of local exposures */
