@@ -24,3 +24,23 @@ Test(shm_attached, ids_are_those_that_were_added_and_not_removed)
 		cr_assert_eq(attached.leaves >> id / 64 & 1, attached.ids[id / 64] != 0);
 	}
 }
+
+Test(shm_attached, next_yields_every_id_in_turn)
+{
+	static struct shm_attached attached;
+	static const uint32_t ids[] = { 0, 1, 63, 64, 200, 4095 };
+	uint32_t id = 4095, i;
+
+	for (i = 0; i < 6; i++)
+		shm_attached_add(&attached, ids[i]);
+	for (i = 0; i < 18; i++) {
+		id = shm_attached_next(&attached, id);
+		cr_expect_eq(id, ids[i % 6]);
+	}
+	cr_expect_eq(shm_attached_next(&attached, 65), 200, "from an id that is not attached");
+	for (i = 0; i < 5; i++)
+		shm_attached_remove(&attached, ids[i]);
+	cr_expect_eq(shm_attached_next(&attached, 4095), 4095);
+	cr_expect_eq(shm_attached_next(&attached, 4000), 4095);
+	cr_expect_eq(shm_attached_next(&attached, 7), 4095);
+}

@@ -128,6 +128,84 @@ Test(shm_dev, arming_again_drains_the_bell)
 	}
 }
 
+/* --- posts that another peer erases --- */
+
+#define MOST 200
+
+static struct shm_dev *writer, *sleeper;
+static struct transport from[MOST], to[MOST];
+
+/* Lets `sleeper` sleep with `cnt` links that are all parked. */
+static void sleep_with(int cnt)
+{
+	int i;
+
+	writer = pair_dev();
+	sleeper = pair_dev();
+	for (i = 0; i < cnt; i++) {
+		pair_open(writer, &from[i], 1024, sleeper, &to[i], 1024);
+		cr_assert(shm_watch_park(sleeper, pair_shm_link(&to[i])));
+	}
+	cr_assert_eq(arm(sleeper), 0);
+}
+
+static void write_unseen(int i)
+{
+	pair_write(&from[i], 1);
+	memset(sleeper->inbox, 0, offsetof(struct shm_inbox, sleeping));
+	cr_assert(readable(sleeper, 0));
+}
+
+static void erased_while_asleep(int cnt)
+{
+	sleep_with(cnt);
+	write_unseen(cnt - 1);
+	disarm(sleeper);
+	cr_expect(pair_expect(sleeper, &to[cnt - 1], 1, 2));
+}
+
+Test(shm_dev, a_sleeper_finds_the_write_whose_post_was_erased)
+{
+	erased_while_asleep(1);
+	erased_while_asleep(64);
+	erased_while_asleep(MOST);
+}
+
+Test(shm_dev, a_surplus_post_does_not_hide_the_write_whose_post_was_erased)
+{
+	sleep_with(MOST);
+	write_unseen(MOST - 1);
+	shm_inbox_post(sleeper->inbox, pair_shm_link(&to[3])->id);
+	disarm(sleeper);
+	cr_expect(pair_expect(sleeper, &to[MOST - 1], 1, 3));
+}
+
+Test(shm_dev, arming_again_finds_the_write_whose_post_was_erased)
+{
+	sleep_with(64);
+	write_unseen(63);
+	cr_expect_eq(arm(sleeper), -FI_EAGAIN);
+	cr_expect(pair_expect(sleeper, &to[63], 1, 2));
+}
+
+/* A wake for another link looks at a few, in turn. */
+Test(shm_dev, erased_writes_are_found_in_turn_when_another_post_is_owed)
+{
+	uint32_t wakes = MOST / SHM_PATROL_WAKE + 1, i;
+
+	sleep_with(MOST);
+	write_unseen(MOST - 1);
+	for (i = 0; i < wakes && pair_shm_link(&to[MOST - 1])->act_idx == SHM_IDX_NONE; i++) {
+		pair_write(&from[0], 1);
+		disarm(sleeper);
+		cr_assert(pair_expect(sleeper, &to[0], 1, 1));
+		if (pair_shm_link(&to[MOST - 1])->act_idx == SHM_IDX_NONE)
+			cr_assert_eq(arm(sleeper), 0);
+	}
+	cr_expect_gt(i, 1);
+	cr_expect(pair_expect(sleeper, &to[MOST - 1], 1, 2));
+}
+
 /* Two processes take turns. Each sleeps until the other writes. */
 static void ping_pong(struct shm_dev *dev, struct transport *transport, int rounds, bool first)
 {

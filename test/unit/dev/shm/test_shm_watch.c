@@ -10,9 +10,11 @@
 TestSuite(shm_watch, .fini = pair_fini, .timeout = 200);
 
 #define MANY 100
+#define MOST 200
+#define HALF 16 /* units of a ring */
 
 static struct shm_dev *da, *db;
-static struct transport a[MANY], b[MANY];
+static struct transport a[MOST], b[MOST];
 
 static void setup_of(int cnt)
 {
@@ -45,6 +47,19 @@ static void park(int i)
 static void lose_notification(int i)
 {
 	pair_shm_link(&a[i])->posted = pair_shm_link(&b[i])->epoch;
+}
+
+/*
+ * Expects that the writer of a link, which has taken half a ring since it was armed, posts again
+ * once it is parked. The other half shows that this does not depend on the offset.
+ */
+static void expect_post_after_parking(int i)
+{
+	pair_write(&a[i], HALF);
+	cr_expect(pair_expect(db, &b[i], HALF, shm_tune_default.per_poll));
+	park(i);
+	pair_write(&a[i], HALF);
+	cr_expect(shm_inbox_is_set(db->inbox), "link %d", i);
 }
 
 static uint32_t unsettled_cnt(void)
@@ -144,10 +159,11 @@ Test(shm_watch, sweep_finds_a_lost_notification_in_bounded_time)
 		;
 	bound = (unsettled_cnt() + 1) * shm_tune_default.tick;
 	lose_notification((int)i);
-	pair_write(&a[i], 1);
+	pair_write(&a[i], HALF);
 	cr_expect(!shm_inbox_is_set(db->inbox));
 	cr_assert(pair_poll(db, &ev, bound));
 	cr_expect_eq(ev.link, b[i].link);
+	expect_post_after_parking((int)i);
 }
 
 Test(shm_watch, arming_for_a_sleep_settles_every_parked_link)
@@ -181,9 +197,11 @@ Test(shm_watch, arming_finds_a_notification_that_was_lost_before_the_barrier)
 	setup_of(4);
 	park(2);
 	lose_notification(2);
-	pair_write(&a[2], 1);
+	pair_write(&a[2], HALF);
 	cr_expect_eq(shm_watch_arm_all(db), -FI_EAGAIN);
-	cr_expect(pair_expect(db, &b[2], 1, 4));
+	cr_expect(pair_expect(db, &b[2], HALF, 4));
+	expect_post_after_parking(2);
+	cr_expect(pair_expect(db, &b[2], HALF, 4));
 	cr_assert_eq(shm_watch_arm_all(db), 0);
 }
 
@@ -254,6 +272,98 @@ Test(shm_watch, a_flood_of_posts_closes_the_inbox_and_delays_messages_by_a_bound
 	poll_idle((SHM_GUARD_TICKS + 2 * SHM_GUARD_LOOK) * shm_tune_default.tick);
 	cr_expect_eq(db->guard.closed, 0u);
 	cr_expect_eq(db->polled, db->inbox);
+}
+
+/* --- posts that another peer erases --- */
+
+static void erase_posts(void)
+{
+	cr_assert(shm_inbox_is_set(db->inbox));
+	memset(db->inbox, 0, offsetof(struct shm_inbox, sleeping));
+}
+
+/* Opens links that are all parked and settled. */
+static void setup_settled(int cnt)
+{
+	int i;
+
+	setup_of(cnt);
+	for (i = 0; i < cnt; i++)
+		park(i);
+	cr_assert_eq(shm_watch_arm_all(db), 0);
+	cr_assert_eq(unsettled_cnt(), 0);
+}
+
+static void erased_while_polling(int cnt)
+{
+	uint32_t bound = ((uint32_t)cnt + 1) * SHM_PATROL_TICKS * shm_tune_default.tick;
+	int i, k;
+
+	setup_settled(cnt);
+	for (k = 0; k < 3; k++) {
+		i = k * (cnt - 1) / 2;
+		pair_write(&a[i], HALF);
+		erase_posts();
+		cr_assert(pair_expect(db, &b[i], HALF, bound), "link %d of %d", i, cnt);
+		expect_post_after_parking(i);
+		cr_assert(pair_expect(db, &b[i], HALF, 1));
+		park(i);
+		cr_assert_eq(shm_watch_arm_all(db), 0);
+	}
+}
+
+Test(shm_watch, erased_post_of_the_only_link_is_found)
+{
+	erased_while_polling(1);
+}
+
+Test(shm_watch, erased_post_of_64_links_is_found)
+{
+	erased_while_polling(64);
+}
+
+Test(shm_watch, erased_post_of_200_links_is_found)
+{
+	erased_while_polling(MOST);
+}
+
+Test(shm_watch, erased_post_of_an_active_link_is_owed_again_when_it_is_parked)
+{
+	setup_of(4);
+	cr_assert_eq(shm_watch_arm_all(db), 0);
+	pair_write(&a[1], 3);
+	erase_posts();
+	cr_assert(pair_expect(db, &b[1], 3, 4));
+	park(1);
+	cr_expect_eq(unsettled_cnt(), 1);
+	pair_write(&a[1], 1);
+	cr_expect(shm_inbox_is_set(db->inbox));
+	cr_expect(pair_expect(db, &b[1], 1, 1));
+}
+
+Test(shm_watch, a_post_that_comes_after_its_word_was_found_is_not_surplus)
+{
+	setup_of(2);
+	park(1);
+	lose_notification(1);
+	pair_write(&a[1], 1);
+	cr_assert(pair_expect(db, &b[1], 1, 4 * shm_tune_default.tick));
+	pair_shm_link(&a[1])->posted--; /* the writer saw the change late */
+	pair_write(&a[1], 1);
+	cr_assert(shm_inbox_is_set(db->inbox));
+	cr_assert(pair_expect(db, &b[1], 1, 2));
+	cr_expect_eq(db->guard.surplus, 0u);
+}
+
+Test(shm_watch, a_dead_link_is_not_patrolled)
+{
+	struct dev_event ev;
+
+	setup_settled(2);
+	shm_watch_end(db, pair_shm_link(&b[0]), &ev);
+	pair_write(&a[0], 1);
+	erase_posts();
+	poll_idle(4 * SHM_PATROL_TICKS * shm_tune_default.tick);
 }
 
 Test(shm_watch, detaching_in_any_order_keeps_the_rest_reachable)

@@ -102,6 +102,12 @@ int shm_dev_wait_fd(struct dev *base)
 	return ((struct shm_dev *)base)->bell_fd;
 }
 
+static void shm_dev_wake(struct shm_dev *dev)
+{
+	if (shm_inbox_wake(dev->inbox, dev->bell_fd))
+		shm_watch_rung(dev);
+}
+
 int shm_dev_arm(struct dev *base)
 {
 	struct shm_dev *dev = (struct shm_dev *)base;
@@ -114,7 +120,7 @@ int shm_dev_arm(struct dev *base)
 	 * Writes that it rang for are found below.
 	 */
 	if (dev->armed)
-		shm_inbox_wake(dev->inbox, dev->bell_fd);
+		shm_dev_wake(dev);
 	dev->armed = true;
 	shm_inbox_sleep(dev->inbox, &dev->sleep);
 	ret = shm_watch_arm_all(dev);
@@ -130,5 +136,5 @@ void shm_dev_disarm(struct dev *base)
 	if (!dev->armed)
 		return;
 	dev->armed = false;
-	shm_inbox_wake(dev->inbox, dev->bell_fd);
+	shm_dev_wake(dev);
 }

@@ -33,14 +33,12 @@ void shm_inbox_sleep(struct shm_inbox *inbox, uint32_t *number)
 	__atomic_store_n(&inbox->sleeping, *number, __ATOMIC_SEQ_CST);
 }
 
-void shm_inbox_wake(struct shm_inbox *inbox, int bell_fd)
+bool shm_inbox_wake(struct shm_inbox *inbox, int bell_fd)
 {
 	uint64_t count;
-	ssize_t ret;
 
 	__atomic_store_n(&inbox->sleeping, 0, __ATOMIC_SEQ_CST);
-	ret = read(bell_fd, &count, sizeof(count));
-	(void)ret;
+	return read(bell_fd, &count, sizeof(count)) > 0;
 }
 
 int shm_bell_create(void)

@@ -29,6 +29,7 @@
 
 #include <assert.h>
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SHM_LINKS_MAX 4096u /* links of one device */
@@ -80,8 +81,8 @@ void shm_inbox_ring(struct shm_inbox *inbox, int bell_fd);
  * Reader: announces a sleep, with the number that follows *number. Zero is a number to begin with.
  */
 void shm_inbox_sleep(struct shm_inbox *inbox, uint32_t *number);
-/** Reader: ends the sleep and takes the bell's count. */
-void shm_inbox_wake(struct shm_inbox *inbox, int bell_fd);
+/** Reader: ends the sleep and takes the bell's count. Returns true if the bell has rung. */
+bool shm_inbox_wake(struct shm_inbox *inbox, int bell_fd);
 
 /** Makes the bell, an eventfd. Returns its descriptor or an error. */
 int shm_bell_create(void);

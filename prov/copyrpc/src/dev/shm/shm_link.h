@@ -84,18 +84,20 @@ struct shm_link {
 	uint32_t act_idx;                          /* index in shm_dev.act; SHM_IDX_NONE: parked */
 	uint32_t seen;                             /* shm_dev.tick_cnt at the last event */
 	uint32_t epoch;                            /* value of ctrl->notify */
-	bool armed;   /* epoch was changed, and no post has come since */
+	uint32_t id;                               /* this link's bit in the local inbox */
+	uint32_t armed_at;                         /* rx_off in units when epoch was changed */
+	bool armed;   /* epoch was changed; no post has come since, and no word without one */
+	bool owed;    /* epoch was changed, and no post has come since */
 	bool settled; /* the word was 0 after a membarrier that followed the change */
-	bool attached;
-	bool dead; /* DEV_EV_DOWN was given */
+	bool dead;    /* DEV_EV_DOWN was given */
 	/* in shm_dev.unsettled: parked, and a notification may be lost */
 	struct util_list unsettled;
 	struct shm_dev *dev;
 	struct shm_ctrl *ctrl;
-	uint32_t id; /* this link's bit in the local inbox */
 
 	/* Rarely used. */
 	int seg_fd; /* until attach */
+	bool attached;
 	void *tx_map;
 	struct shm_probe peer;
 	struct shm_offer *peer_offer;

@@ -72,6 +72,7 @@ struct shm_dev {
 	struct shm_link *links[SHM_LINKS_MAX]; /* attached links */
 	uint32_t act_cap;
 	uint32_t attached_cnt;
+	uint32_t patrol; /* id of the last link that the patrol looked at */
 	struct shm_tune tune;
 	bool bulk_event; /* the last look at gets returned an event */
 	bool armed;      /* `sleeping` was set */
@@ -90,12 +91,15 @@ struct shm_dev {
 };
 
 /**
- * Handles a tick: ages one active link, sweeps one parked one, moves the cursor, gives bulk this
- * poll.
+ * Handles a tick: ages one active link, sweeps one parked one, patrols, moves the cursor, gives
+ * bulk this poll.
  */
 void shm_watch_tick(struct shm_dev *dev);
-/** Takes the posts: makes their links active and moves the cursor to them. */
-void shm_watch_take(struct shm_dev *dev);
+/**
+ * Takes the posts: makes their links active and moves the cursor to them. Returns true if a writer
+ * owed one of them.
+ */
+bool shm_watch_take(struct shm_dev *dev);
 /** Ends a link after an illegal word. Fills *ev and returns true. */
 bool shm_watch_fail(struct shm_dev *dev, struct shm_link *link, uint64_t word,
 		    struct dev_event *ev);

@@ -75,6 +75,18 @@ static void shm_watch_deactivate(struct shm_dev *dev, struct shm_link *link)
 		dev->cursor = 0;
 }
 
+/*
+ * Makes a link active whose word was found without a post. The post may have been erased: only
+ * another change of notify makes the writer post again.
+ */
+static void shm_watch_find(struct shm_dev *dev, struct shm_link *link)
+{
+	if (link->act_idx != SHM_IDX_NONE)
+		return;
+	link->armed = false;
+	shm_watch_add(dev, link);
+}
+
 void shm_watch_remove(struct shm_dev *dev, struct shm_link *link)
 {
 	util_list_remove(&link->unsettled);
@@ -82,12 +94,20 @@ void shm_watch_remove(struct shm_dev *dev, struct shm_link *link)
 		shm_watch_deactivate(dev, link);
 }
 
-/* Changes notify: the writer owes a post once it sees the change. */
+/*
+ * Changes notify: the writer owes a post once it sees the change. A link that is armed and had an
+ * event since is armed anew, as its post may have been erased. The patrol covers one that stands at
+ * the same offset again.
+ */
 static void shm_watch_arm(struct shm_link *link)
 {
-	if (link->armed)
+	uint32_t at = (uint32_t)(link->rx_off >> SHM_IMM_SHIFT);
+
+	if (link->armed && link->armed_at == at)
 		return;
+	link->armed_at = at;
 	link->armed = true;
+	link->owed = true;
 	link->settled = false;
 	__atomic_store_n(&link->ctrl->notify, ++link->epoch, __ATOMIC_RELEASE);
 }
@@ -145,9 +165,24 @@ static void shm_watch_sweep(struct shm_dev *dev)
 		return;
 	link = UTIL_CONTAINER_OF(item, struct shm_link, unsettled);
 	if (shm_watch_has_word(link))
-		shm_watch_add(dev, link);
+		shm_watch_find(dev, link);
 	else
 		util_list_push_back(&dev->unsettled, item);
+}
+
+/* Looks at the next `cnt` attached links, in turn, and makes parked ones with a word active. */
+static void shm_watch_patrol(struct shm_dev *dev, uint32_t cnt)
+{
+	struct shm_link *link;
+
+	if (dev->attached_cnt == dev->act_cnt)
+		return;
+	while (cnt--) {
+		dev->patrol = shm_attached_next(&dev->attached, dev->patrol);
+		link = dev->links[dev->patrol];
+		if (link->act_idx == SHM_IDX_NONE && !link->dead && shm_watch_has_word(link))
+			shm_watch_find(dev, link);
+	}
 }
 
 /* Looks at a closed inbox, and opens it when its time is over. */
@@ -166,6 +201,8 @@ void shm_watch_tick(struct shm_dev *dev)
 	shm_watch_age(dev);
 	shm_watch_shed(dev);
 	shm_watch_sweep(dev);
+	if (!(dev->tick_cnt % SHM_PATROL_TICKS))
+		shm_watch_patrol(dev, 1);
 	if (++dev->cursor >= dev->act_cnt)
 		dev->cursor = 0;
 	if (dev->bulk_cnt)
@@ -180,7 +217,7 @@ void shm_watch_tick(struct shm_dev *dev)
  */
 static bool shm_watch_is_owed(const struct shm_link *link)
 {
-	return link->armed && (link->act_idx != SHM_IDX_NONE || shm_watch_has_word(link));
+	return link->owed && (link->act_idx != SHM_IDX_NONE || shm_watch_has_word(link));
 }
 
 /* Makes the link of a post active. Returns false if the post was surplus. */
@@ -192,11 +229,12 @@ static bool shm_watch_take_one(struct shm_dev *dev, struct shm_link *link)
 		return false;
 	owed = shm_watch_is_owed(link);
 	link->armed = false;
+	link->owed = false;
 	shm_watch_add(dev, link);
 	return owed;
 }
 
-void shm_watch_take(struct shm_dev *dev)
+bool shm_watch_take(struct shm_dev *dev)
 {
 	uint64_t leaves = shm_inbox_take_summary(dev->inbox) & dev->attached.leaves, bits;
 	uint32_t first = dev->act_cnt, leaf;
@@ -215,6 +253,14 @@ void shm_watch_take(struct shm_dev *dev)
 	if (first < dev->act_cnt)
 		dev->cursor = first;
 	shm_watch_shed(dev);
+	return owed;
+}
+
+void shm_watch_rung(struct shm_dev *dev)
+{
+	bool owed = shm_inbox_is_set(dev->inbox) && shm_watch_take(dev);
+
+	shm_watch_patrol(dev, owed ? SHM_PATROL_WAKE : dev->attached_cnt);
 }
 
 bool shm_watch_end(struct shm_dev *dev, struct shm_link *link, struct dev_event *ev)
@@ -248,7 +294,7 @@ bool shm_link_poll(struct dev_link *base, struct dev_event *ev)
 	word = __atomic_load_n(shm_link_word(base->rx_base, link->rx_off), __ATOMIC_ACQUIRE);
 	if (!word)
 		return false;
-	shm_watch_add(dev, link);
+	shm_watch_find(dev, link);
 	return shm_slot_take(dev, &dev->act[link->act_idx], word, ev);
 }
 
@@ -290,7 +336,7 @@ static bool shm_watch_settle_parked(struct shm_dev *dev)
 	while ((item = util_list_first(&dev->unsettled))) {
 		link = UTIL_CONTAINER_OF(item, struct shm_link, unsettled);
 		if (shm_watch_has_word(link)) {
-			shm_watch_add(dev, link);
+			shm_watch_find(dev, link);
 			return false;
 		}
 		util_list_remove(item);

@@ -2,14 +2,14 @@
 /*
  * Set of links that poll looks at. Called by shm_poll.h, shm_link.c and shm_dev.c.
  *
- *            attach, a post, the sweep found a word
+ *            attach, a post, the sweep or the patrol found a word
  *   parked ---------------------------------------------> active
  *          <---------------------------------------------
  *            silent for long, or more than per_poll are active
  *
- * A link is armed from the change of its notify word until a post comes: its writer owes one post
- * with its next publish. Parking arms, fences, loads the word once more and stays active if it is
- * set.
+ * A link is armed from the change of its notify word until a post comes, or a word is found without
+ * one: its writer owes one post with its next publish. Parking arms, fences, loads the word once
+ * more and stays active if it is set.
  *
  * The writer has no fence between publish and notify, so a parked link may have lost its one
  * notification. It is then unsettled: each tick looks at one unsettled link in turn, so a lost
@@ -20,6 +20,10 @@
  * longer swept. A surplus post (a stale or a malicious one) disarms a link, which costs another
  * change of notify.
  *
+ * Another peer may erase a post. The patrol finds the words of such links: it looks at all attached
+ * links in turn, one in SHM_PATROL_TICKS ticks, SHM_PATROL_WAKE more when the bell has woken this
+ * process, and all of them when it rang and no post was owed.
+ *
  * Runs in the polling thread. Nothing blocks but the membarrier call (microseconds). Tests:
  * test/unit/dev/shm/test_shm_watch.c, test/stress/stress_shm_link.c.
  */
@@ -29,6 +33,9 @@
 #include <stdbool.h>
 
 #include "dev/shm/shm_poll.h"
+
+#define SHM_PATROL_TICKS 16u
+#define SHM_PATROL_WAKE  16u
 
 extern const struct shm_tune shm_tune_default;
 
@@ -49,6 +56,9 @@ bool shm_watch_end(struct shm_dev *dev, struct shm_link *link, struct dev_event 
 
 /** Parks an active link, unless its word is set. Returns true if it is parked now. */
 bool shm_watch_park(struct shm_dev *dev, struct shm_link *link);
+
+/** Finds what the bell rang for: takes the posts, and looks for links whose post was erased. */
+void shm_watch_rung(struct shm_dev *dev);
 
 /** Makes every link owe a post before a sleep. Returns 0, or -FI_EAGAIN if a write has arrived. */
 int shm_watch_arm_all(struct shm_dev *dev);
