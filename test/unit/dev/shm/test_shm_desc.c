@@ -58,7 +58,7 @@ Test(shm_desc, descriptors_are_duplicates, .init = setup)
 	cr_expect_neq(good.fds[SHM_FD_SEG], link->seg_fd);
 	pair_desc_close(&good);
 	cr_expect_eq(shm_seg_check(link->seg_fd, shm_seg_len(4096)), 0);
-	cr_expect_eq(shm_bell_check(dev->bell_fd), 0);
+	cr_expect_eq(shm_bell_check(dev->bell.write_fd), 0);
 }
 
 Test(shm_desc, every_wrong_field_is_refused, .init = setup)
@@ -140,7 +140,7 @@ Test(shm_desc, a_refused_connect_leaves_nothing_and_can_be_repeated, .init = set
 	struct dev_link *link = pair_half(other, 1024, &mine);
 	int before = pair_fd_cnt();
 
-	bad.fds[SHM_FD_BELL] = 0;
+	bad.fds[SHM_FD_BELL] = good.fds[SHM_FD_SEG];
 	cr_expect_eq(link->ops->connect(link, &bad), -FI_EINVAL);
 	cr_expect_eq(pair_fd_cnt(), before);
 	cr_expect_eq(link->ops->connect(link, &good), 0);

@@ -49,15 +49,15 @@ Test(shm_dev, open_without_descriptors_is_an_error_that_leaves_nothing)
 	int before = pair_fd_cnt(), next = dup(0);
 	struct rlimit lim;
 	struct dev *dev;
+	int room;
 
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &lim), 0);
 	close(next);
-	lim.rlim_cur = (rlim_t)next;
-	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
-	cr_expect_eq(shm_dev_ops.open(&dev), -FI_EMFILE);
-	lim.rlim_cur++;
-	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
-	cr_expect_eq(shm_dev_ops.open(&dev), -FI_EMFILE);
+	for (room = 0; room < 3; room++) {
+		lim.rlim_cur = (rlim_t)(next + room);
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
+		cr_expect_eq(shm_dev_ops.open(&dev), -FI_EMFILE);
+	}
 	lim.rlim_cur = lim.rlim_max;
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
 	cr_expect_eq(pair_fd_cnt(), before);

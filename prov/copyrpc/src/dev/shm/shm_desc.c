@@ -35,7 +35,7 @@ int shm_desc_fill(const struct shm_link *link, struct dev_desc *desc)
 	const int fds[SHM_FD_CNT] = {
 		[SHM_FD_SEG] = link->seg_fd,
 		[SHM_FD_INBOX] = dev->inbox_fd,
-		[SHM_FD_BELL] = dev->bell_fd,
+		[SHM_FD_BELL] = dev->bell.write_fd,
 	};
 	const struct shm_desc d = {
 		.magic = SHM_DESC_MAGIC,
@@ -82,8 +82,7 @@ int shm_desc_parse(const struct dev_desc *desc, struct shm_desc *out)
 		return -FI_EINVAL;
 	}
 	if (shm_seg_check(desc->fds[SHM_FD_SEG], shm_seg_len(out->rx_len)) ||
-	    shm_seg_check(desc->fds[SHM_FD_INBOX], SHM_INBOX_LEN) ||
-	    shm_bell_check(desc->fds[SHM_FD_BELL]))
+	    shm_seg_check(desc->fds[SHM_FD_INBOX], SHM_INBOX_LEN))
 		return -FI_EINVAL;
-	return 0;
+	return shm_bell_check(desc->fds[SHM_FD_BELL]);
 }

@@ -14,7 +14,7 @@
 #include "dev/dev.h"
 
 #define SHM_DESC_MAGIC   0x6d687370u /* "pshm" */
-#define SHM_DESC_VERSION 2u
+#define SHM_DESC_VERSION 3u
 
 enum shm_desc_flag {
 	SHM_DESC_MEMBARRIER = 1 << 0, /* this reader executes its writers' fences (membarrier) */
@@ -24,7 +24,7 @@ enum shm_desc_flag {
 enum shm_desc_fd {
 	SHM_FD_SEG,   /* control page and ring */
 	SHM_FD_INBOX, /* inbox of the device */
-	SHM_FD_BELL,  /* bell of the device */
+	SHM_FD_BELL,  /* bell of the device: the shared end of a pair of sockets */
 	SHM_FD_CNT,
 };
 

@@ -53,12 +53,12 @@ static int shm_dev_init(struct shm_dev *dev)
 	if (!dev->membarrier)
 		UTIL_INFO(DOMAIN, "no membarrier (%s): every write pays for a fence\n",
 			  strerror(errno));
-	dev->bell_fd = shm_bell_create();
-	if (dev->bell_fd < 0)
-		return dev->bell_fd;
+	ret = shm_bell_create(&dev->bell);
+	if (ret)
+		return ret;
 	ret = shm_dev_make_inbox(dev);
 	if (ret)
-		close(dev->bell_fd);
+		shm_bell_close(&dev->bell);
 	return ret;
 }
 
@@ -87,7 +87,7 @@ void shm_dev_close(struct dev *base)
 	assert(!dev->attached_cnt);
 	shm_seg_unmap(dev->inbox, SHM_INBOX_LEN);
 	close(dev->inbox_fd);
-	close(dev->bell_fd);
+	shm_bell_close(&dev->bell);
 	util_idmap_fini(&dev->exposure_ids);
 	util_pool_fini(&dev->exposure_pool);
 	pthread_mutex_destroy(&dev->lock);
@@ -99,12 +99,12 @@ void shm_dev_close(struct dev *base)
 
 int shm_dev_wait_fd(struct dev *base)
 {
-	return ((struct shm_dev *)base)->bell_fd;
+	return ((struct shm_dev *)base)->bell.read_fd;
 }
 
 static void shm_dev_wake(struct shm_dev *dev)
 {
-	if (shm_inbox_wake(dev->inbox, dev->bell_fd))
+	if (shm_inbox_wake(dev->inbox, dev->bell.read_fd))
 		shm_watch_rung(dev);
 }
 

@@ -81,16 +81,28 @@ void shm_inbox_ring(struct shm_inbox *inbox, int bell_fd);
  * Reader: announces a sleep, with the number that follows *number. Zero is a number to begin with.
  */
 void shm_inbox_sleep(struct shm_inbox *inbox, uint32_t *number);
-/** Reader: ends the sleep and takes the bell's count. Returns true if the bell has rung. */
+/**
+ * Reader: ends the sleep and takes the messages of the bell, up to a limit: the rest ends the next
+ * sleep at once. Returns true if the bell has rung.
+ */
 bool shm_inbox_wake(struct shm_inbox *inbox, int bell_fd);
 
-/** Makes the bell, an eventfd. Returns its descriptor or an error. */
-int shm_bell_create(void);
-
 /**
- * Checks that a write to this peer's descriptor can neither block nor do anything but ring. Returns
- * 0 or -FI_EINVAL.
+ * Bell: a pair of connected local sockets. The owner never passes the end that it reads; the other
+ * one is shared with all peers. Each call says by itself that it does not wait (MSG_DONTWAIT), so
+ * no flag that a peer sets on the shared end makes it wait, and the kernel copies the byte of a
+ * message before it takes a lock.
  */
+struct shm_bell {
+	int read_fd;  /* readable: the bell rang */
+	int write_fd; /* for descriptions; kept, so that the other end stays connected */
+};
+
+/** Makes a bell. Returns 0, -FI_EMFILE or -FI_ENOMEM; logs errors. */
+int shm_bell_create(struct shm_bell *bell);
+void shm_bell_close(const struct shm_bell *bell);
+
+/** Checks that a peer's descriptor is such a socket. Returns 0 or -FI_EINVAL. */
 int shm_bell_check(int fd);
 
 #endif

@@ -79,7 +79,7 @@ struct shm_dev {
 	bool membarrier; /* this process is registered */
 	bool logged_no_barrier;
 	uint32_t sleep; /* value of `sleeping` in the last sleep */
-	int bell_fd;
+	struct shm_bell bell;
 	int inbox_fd;
 	struct util_idmap exposure_ids; /* keys of local exposures */
 	struct util_pool exposure_pool;
