@@ -8,8 +8,9 @@
  *
  * Receives ignore the sync bit, so that a synchronous message matches like any other. MPI_ANY_TAG
  * does not ignore bit 23: tags of users are not negative, and those of collective operations are.
- * A negative tag keeps its low 23 bits; Open MPI numbers nonblocking collectives downwards, and two
- * that are 2^23 apart have the same tag.
+ * Negative tags are folded into 23 bits, each of three ranges by itself: blocking collectives,
+ * which have fixed tags, nonblocking ones, which Open MPI numbers downwards, and neighbourhood
+ * collectives, whose tags lie below those. No message has the tag -2^23.
  *
  * The source is the rank in the sender's group of the communicator, which the receiver sees as the
  * remote group of an inter-communicator.
@@ -44,12 +45,33 @@
 /** Bits that a receive ignores with MPI_ANY_TAG: those of all tags that are not negative. */
 #define PML_ANY_TAG_MASK ((uint64_t)PML_TAG_MAX)
 
-/** Returns the bits of an MPI tag: its low ones, and the sign in front of them. */
+/** Tags above -PML_TAG_EXACT keep their bits: blocking collectives, and the first others. */
+#define PML_TAG_EXACT 1024u
+/** Tags from -PML_TAG_FAR downwards: neighbourhood collectives, and those of other libraries. */
+#define PML_TAG_FAR ((UINT32_C(1) << 30) - 1)
+/** Bits of a folded tag from which on that range begins. */
+#define PML_TAG_HALF (UINT32_C(1) << (PML_TAG_BITS - 2))
+
+/** Returns the number below 2^23 that stands for the negative tag -n. */
+static inline uint32_t pml_tag_fold(uint32_t n)
+{
+	if (n < PML_TAG_EXACT)
+		return n;
+	if (n < PML_TAG_FAR)
+		return PML_TAG_EXACT + (n - PML_TAG_EXACT) % (PML_TAG_HALF - PML_TAG_EXACT);
+	return PML_TAG_HALF + (n - PML_TAG_FAR) % PML_TAG_HALF;
+}
+
+/** Returns the bits of a negative MPI tag. Not inlined: messages of users need the registers. */
+static __attribute__((noinline, const, unused)) uint64_t pml_tag_bits_negative(int tag)
+{
+	return (0u - pml_tag_fold(0u - (uint32_t)tag)) & PML_TAG_MASK;
+}
+
+/** Returns the bits of an MPI tag: at most PML_TAG_MAX, or a negative one, folded. */
 static inline uint64_t pml_tag_bits(int tag)
 {
-	if (__builtin_expect(tag >= 0, 1)) /* at most PML_TAG_MAX, which MPI_TAG_UB tells */
-		return (uint32_t)tag;
-	return ((uint32_t)tag & PML_TAG_MAX) | UINT64_C(1) << (PML_TAG_BITS - 1);
+	return __builtin_expect(tag >= 0, 1) ? (uint32_t)tag : pml_tag_bits_negative(tag);
 }
 
 static inline uint64_t pml_tag_pack(uint32_t context, int source, int tag)
@@ -58,7 +80,7 @@ static inline uint64_t pml_tag_pack(uint32_t context, int source, int tag)
 	       (uint64_t)(uint32_t)source << PML_SOURCE_SHIFT | pml_tag_bits(tag);
 }
 
-/** Returns the MPI tag. A negative one comes back as it was down to -2^23. */
+/** Returns the MPI tag. A negative one comes back as it was if it is above -2^22. */
 static inline int pml_tag_user(uint64_t tag)
 {
 	return (int)((int32_t)((uint32_t)tag << (32 - PML_TAG_BITS)) >> (32 - PML_TAG_BITS));

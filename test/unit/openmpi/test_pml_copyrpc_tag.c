@@ -7,7 +7,7 @@
 static const uint32_t contexts[] = { 0, 1, 77, PML_CONTEXT_MAX - 1, PML_CONTEXT_MAX };
 static const int sources[] = { 0, 1, 4095, PML_RANKS_MAX - 2, PML_RANKS_MAX - 1 };
 static const int tags[] = { 0,  1,   32767,   PML_TAG_MAX - 1, PML_TAG_MAX,
-			    -1, -27, -200000, -PML_TAG_MAX - 1 };
+			    -1, -27, -200000, -PML_TAG_MAX / 2 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -80,12 +80,70 @@ Test(tag, acknowledgement_names_receiver_and_tag_and_no_receive_takes_it)
 	}
 }
 
-Test(tag, negative_tags_keep_their_low_bits_and_stay_negative)
-{
-	for (int64_t tag = -1; tag > INT32_MIN / 2; tag = tag * 3 - 1) {
-		int back = pml_tag_user(pml_tag_pack(0, 0, (int)tag));
+/* Ranges of Open MPI's coll_tags.h. */
+enum {
+	BLOCKING_FIRST = -7,
+	BLOCKING_LAST = -32, /* of 5.0 */
+	NONBLOCKING_FIRST = -27,
+	NONBLOCKING_LAST = -INT32_MAX / 2 + 1,
+	NEIGHBOR_FIRST = NONBLOCKING_LAST - 1,
+	NEIGHBOR_LAST = NEIGHBOR_FIRST - 1024,
+	STEP = 13, /* samples all of them modulo 2^23, ten times in a range of 2^30 */
+};
 
-		cr_assert_lt(back, 0);
-		cr_assert_eq((back ^ (int)tag) & PML_TAG_MAX, 0);
+/* Returns whether the bits are those of a message and of no user's. */
+static bool is_collective(uint64_t bits)
+{
+	return bits >> (PML_TAG_BITS - 1) == 1 && (bits & PML_TAG_MAX) != 0;
+}
+
+Test(tag, negative_tags_of_the_whole_range_stay_negative_and_leave_one_value_free)
+{
+	for (int64_t tag = -1; tag >= INT32_MIN; tag -= 1 + -tag / 5000) {
+		uint64_t bits = pml_tag_bits((int)tag);
+
+		cr_assert(is_collective(bits), "tag %d", (int)tag);
+		cr_assert_lt(pml_tag_user(pml_tag_pack(1, 2, (int)tag)), 0);
+	}
+	cr_assert(is_collective(pml_tag_bits(INT32_MIN)));
+	cr_assert(is_collective(pml_tag_bits(-(1 << 23))));
+}
+
+Test(tag, blocking_collectives_share_a_tag_with_none_of_another_range)
+{
+	for (int tag = NEIGHBOR_LAST; tag < BLOCKING_LAST; tag += STEP) {
+		uint64_t bits = pml_tag_bits(tag);
+
+		if (pml_tag_user(bits) >= BLOCKING_LAST)
+			cr_assert_fail("tag %d has the bits of %d", tag, pml_tag_user(bits));
+	}
+	for (int tag = BLOCKING_FIRST; tag >= BLOCKING_LAST; tag--)
+		cr_assert_eq(pml_tag_user(pml_tag_bits(tag)), tag);
+}
+
+Test(tag, neighbourhood_collectives_share_a_tag_with_none_of_another_range)
+{
+	uint64_t last = pml_tag_bits(NEIGHBOR_LAST), first = pml_tag_bits(NEIGHBOR_FIRST);
+
+	for (int tag = NEIGHBOR_FIRST; tag > NEIGHBOR_LAST; tag--)
+		cr_assert_eq(pml_tag_bits(tag) - 1, pml_tag_bits(tag - 1));
+	for (int tag = NONBLOCKING_LAST; tag <= BLOCKING_FIRST; tag += STEP) {
+		uint64_t bits = pml_tag_bits(tag);
+
+		if (bits >= last && bits <= first)
+			cr_assert_fail("tag %d has the bits of a neighbourhood collective", tag);
+	}
+}
+
+Test(tag, nonblocking_collectives_that_share_a_tag_are_millions_apart)
+{
+	static int32_t seen[1 << (PML_TAG_BITS - 1)];
+
+	for (int tag = NONBLOCKING_FIRST; tag > -(1 << 25); tag--) {
+		int32_t *before = &seen[pml_tag_bits(tag) & PML_TAG_MAX];
+
+		if (*before && *before - tag < 4000000)
+			cr_assert_fail("tags %d and %d", *before, tag);
+		*before = tag;
 	}
 }
