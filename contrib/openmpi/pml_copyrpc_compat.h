@@ -57,6 +57,12 @@ static inline void pml_compat_set_flags(mca_pml_base_module_t *module)
 {
 }
 
+/** Returns whether threads may call MPI at the same time, in the call that selects a PML. */
+static inline bool pml_compat_threads(bool mpi_threads)
+{
+	return mpi_threads;
+}
+
 /** Sets the first item of a list that no other thread uses. */
 static inline void pml_compat_lifo_set(opal_lifo_t *lifo, opal_list_item_t *item)
 {
@@ -66,6 +72,7 @@ static inline void pml_compat_lifo_set(opal_lifo_t *lifo, opal_list_item_t *item
 #elif OMPI_MAJOR_VERSION == 5 && OMPI_MINOR_VERSION == 0
 #include "opal/mca/pmix/pmix-internal.h"
 #include "opal/mca/threads/mutex.h"
+#include "opal/mca/threads/thread_usage.h"
 
 #define PML_BASE_VERSION MCA_PML_BASE_VERSION_2_1_0
 #define PML_MODEX_SCOPE  PMIX_GLOBAL
@@ -89,6 +96,12 @@ static inline uint64_t pml_compat_group_number(const struct ompi_communicator_t 
 static inline void pml_compat_set_flags(mca_pml_base_module_t *module)
 {
 	module->pml_flags = MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID;
+}
+
+/* MPI_Session_init() with MPI_THREAD_MULTIPLE sets the second one alone. */
+static inline bool pml_compat_threads(bool mpi_threads)
+{
+	return mpi_threads || opal_using_threads();
 }
 
 static inline void pml_compat_lifo_set(opal_lifo_t *lifo, opal_list_item_t *item)

@@ -95,11 +95,13 @@ static void init_state(bool threads)
 
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
-	init_state(mpi_threads);
-	if (pml_fabric_open(mpi_threads) != OMPI_SUCCESS)
+	bool threads = pml_compat_threads(mpi_threads);
+
+	init_state(threads);
+	if (pml_fabric_open(threads) != OMPI_SUCCESS)
 		return NULL;
 	if (pml_peers_publish() != OMPI_SUCCESS ||
-	    pml_onesided_open(progress_threads, mpi_threads) != OMPI_SUCCESS) {
+	    pml_onesided_open(progress_threads, threads) != OMPI_SUCCESS) {
 		pml_onesided_close();
 		pml_fabric_close();
 		return NULL;
