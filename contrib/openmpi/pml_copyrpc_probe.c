@@ -2,8 +2,15 @@
 /*
  * Probes and matched receives, by FI_PEEK and FI_CLAIM. A matched probe keeps the request whose
  * context claimed the message, in ompi_message_t; the matched receive uses it again.
+ *
+ * A peek does not report the death of a rank: it looks at messages that have arrived. A directed
+ * receive does, so a blocking probe of one rank that has waited for some time posts one, for a tag
+ * that no message has, and cancels it at its end.
  */
 #include "pml_copyrpc_request.h"
+
+/* Peeks before a blocking probe posts that receive: about a millisecond. */
+#define PROBE_PEEKS 1000
 
 /* The completion of a peek comes with the next look at the queue, or another thread takes it. */
 static int peek_post(struct pml_request *req)
@@ -23,7 +30,10 @@ static int peek_post(struct pml_request *req)
 	return OMPI_SUCCESS;
 }
 
-/* Looks once. Sets found, and the status of the request if a message is there. */
+/*
+ * Looks once. Sets found, and the status of the request if a message is there; sets rc to the error
+ * of a peek that failed.
+ */
 static struct pml_request *peek(int src, int tag, struct ompi_communicator_t *comm, uint64_t flags,
 				int *rc)
 {
@@ -41,6 +51,8 @@ static struct pml_request *peek(int src, int tag, struct ompi_communicator_t *co
 	req->buf = NULL;
 	req->len = 0;
 	*rc = peek_post(req);
+	if (*rc == OMPI_SUCCESS)
+		*rc = req->base.req_ompi.req_status.MPI_ERROR;
 	req->state = PML_ACTIVE;
 	req->flags = 0;
 	req->op.kind = PML_OP_RECV;
@@ -59,6 +71,7 @@ int pml_probe_iprobe(int src, int tag, struct ompi_communicator_t *comm, int *ma
 	int rc;
 	struct pml_request *req = peek(src, tag, comm, 0, &rc);
 
+	*matched = 0;
 	if (!req)
 		return rc;
 	*matched = req->found;
@@ -67,16 +80,6 @@ int pml_probe_iprobe(int src, int tag, struct ompi_communicator_t *comm, int *ma
 	pml_request_return(req);
 	if (!*matched)
 		opal_progress();
-	return rc;
-}
-
-int pml_probe_probe(int src, int tag, struct ompi_communicator_t *comm,
-		    ompi_status_public_t *status)
-{
-	int matched = 0, rc = OMPI_SUCCESS;
-
-	while (!matched && rc == OMPI_SUCCESS)
-		rc = pml_probe_iprobe(src, tag, comm, &matched, status);
 	return rc;
 }
 
@@ -116,14 +119,80 @@ int pml_probe_improbe(int src, int tag, struct ompi_communicator_t *comm, int *m
 	return OMPI_SUCCESS;
 }
 
+/* State of a blocking probe that waits. */
+struct probe_watch {
+	unsigned peeks;
+	struct pml_request *req; /* fails when the rank dies; NULL: not posted */
+};
+
+/* Posts the receive. If the provider refuses it, the next call tries again. */
+static void watch_post(struct probe_watch *watch, int src, struct ompi_communicator_t *comm)
+{
+	struct pml_request *req = pml_request_get(&mca_pml_base_recv_requests, comm);
+
+	if (!req)
+		return;
+	pml_request_begin(req);
+	pml_request_describe(req, NULL, 0, &ompi_mpi_byte.dt);
+	pml_recv_target(req, src, 0);
+	req->tag |= PML_TAG_NEVER;
+	req->base.req_tag = PML_INTERNAL_TAG;
+	if (pml_recv_post_run(req, NULL, 0) == 0)
+		watch->req = req;
+	else
+		pml_request_return(req);
+}
+
+/* Called before each peek. Returns the error of a receive from the rank, or OMPI_SUCCESS. */
+static int watch_look(struct probe_watch *watch, int src, struct ompi_communicator_t *comm)
+{
+	struct pml_request *req = watch->req;
+
+	if (req && REQUEST_COMPLETE(pml_request_ompi(req))) {
+		watch->req = NULL;
+		return pml_request_wait(req, MPI_STATUS_IGNORE);
+	}
+	if (!req && watch->peeks++ >= PROBE_PEEKS && src != MPI_ANY_SOURCE && pml.directed)
+		watch_post(watch, src, comm);
+	return OMPI_SUCCESS;
+}
+
+static void watch_end(struct probe_watch *watch)
+{
+	struct ompi_request_t *r = (struct ompi_request_t *)watch->req;
+
+	if (!r)
+		return;
+	(void)r->req_cancel(r, true);
+	(void)pml_request_wait(watch->req, MPI_STATUS_IGNORE);
+}
+
+/* Probes until a message is there or the rank dies. Claims the message if a handle is asked for. */
+static int probe_wait(int src, int tag, struct ompi_communicator_t *comm,
+		      struct ompi_message_t **message, ompi_status_public_t *status)
+{
+	struct probe_watch watch = { .peeks = 0 };
+	int matched, rc, dead;
+
+	do {
+		dead = watch_look(&watch, src, comm);
+		rc = message ? pml_probe_improbe(src, tag, comm, &matched, message, status)
+			     : pml_probe_iprobe(src, tag, comm, &matched, status);
+	} while (rc == OMPI_SUCCESS && !matched && dead == OMPI_SUCCESS);
+	watch_end(&watch);
+	return rc != OMPI_SUCCESS || matched ? rc : dead;
+}
+
+int pml_probe_probe(int src, int tag, struct ompi_communicator_t *comm,
+		    ompi_status_public_t *status)
+{
+	return probe_wait(src, tag, comm, NULL, status);
+}
+
 int pml_probe_mprobe(int src, int tag, struct ompi_communicator_t *comm,
 		     struct ompi_message_t **message, ompi_status_public_t *status)
 {
-	int matched = 0, rc = OMPI_SUCCESS;
-
-	while (!matched && rc == OMPI_SUCCESS)
-		rc = pml_probe_improbe(src, tag, comm, &matched, message, status);
-	return rc;
+	return probe_wait(src, tag, comm, message, status);
 }
 
 int pml_probe_imrecv(void *buf, size_t count, struct ompi_datatype_t *type,

@@ -101,9 +101,21 @@ static void progress_report(const struct pml_request *req, struct fi_cq_err_entr
 		return;
 	pml_pvar_add(&pml_pvars.failures, 1);
 	opal_output(0, "pml copyrpc: %s with rank %d failed: %s (%s)",
-		    req->base.req_type == MCA_PML_REQUEST_SEND ? "send" : "receive",
+		    req->op.kind == PML_OP_PEEK                  ? "probe"
+		    : req->base.req_type == MCA_PML_REQUEST_SEND ? "send"
+								 : "receive",
 		    req->base.req_peer, fi_strerror(err->err),
 		    progress_explain(err, text, sizeof(text)));
+}
+
+/* Ends a probe that found no message, or that failed. */
+static void progress_failed_peek(struct pml_request *req, struct fi_cq_err_entry *err)
+{
+	if (err->err != FI_ENOMSG) {
+		req->special = true;
+		req->base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
+	}
+	progress_peek(req, 0, 0, false);
 }
 
 static void progress_failed_ack(struct pml_request *req)
@@ -132,7 +144,7 @@ static void progress_error(struct fi_cq_err_entry *err)
 	if (op->kind == PML_OP_RECV)
 		progress_failed_recv(req, err);
 	else if (op->kind == PML_OP_PEEK)
-		progress_peek(req, 0, 0, false);
+		progress_failed_peek(req, err);
 	else if (op->kind == PML_OP_ACK)
 		progress_failed_ack(req);
 	else

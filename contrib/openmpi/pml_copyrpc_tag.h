@@ -39,6 +39,8 @@
 #define PML_TAG_ACK  (UINT64_C(1) << 63)
 /** Tag of the message that makes a connection; acknowledgements do not have the sync bit. */
 #define PML_TAG_CONNECT (PML_TAG_ACK | PML_TAG_SYNC)
+/** Bits of the tag that no message has: a receive of it ends with an error alone. */
+#define PML_TAG_NEVER   (UINT64_C(1) << (PML_TAG_BITS - 1))
 #define PML_TAG_MASK    ((UINT64_C(1) << PML_TAG_BITS) - 1)
 #define PML_SOURCE_MASK (((UINT64_C(1) << PML_SOURCE_BITS) - 1) << PML_SOURCE_SHIFT)
 
