@@ -75,6 +75,32 @@ bool pml_deferred_cancel(struct pml_request *req)
 	return mine;
 }
 
+static bool deferred_overlap(const struct pml_request *a, const struct pml_request *b)
+{
+	return ((a->tag ^ b->tag) & ~(a->ignore | b->ignore)) == 0 &&
+	       (a->addr == b->addr || a->addr == FI_ADDR_UNSPEC || b->addr == FI_ADDR_UNSPEC);
+}
+
+/**
+ * Returns whether a receive waits here that may take a message which this probe finds. That of a
+ * message that MPI_Mprobe() has found takes no other.
+ */
+bool pml_deferred_overlaps(const struct pml_request *probe)
+{
+	struct pml_request *req;
+	bool found = false;
+
+	PML_LOCK(&pml.deferred_lock);
+	OPAL_LIST_FOREACH(req, &pml.deferred_recvs, struct pml_request)
+	{
+		found = req->flags == 0 && deferred_overlap(req, probe);
+		if (found)
+			break;
+	}
+	PML_UNLOCK(&pml.deferred_lock);
+	return found;
+}
+
 /* Posts what waits for a peer. Returns false once the provider refuses again. */
 static bool deferred_run_peer(struct pml_peer *peer, opal_list_t *failed)
 {

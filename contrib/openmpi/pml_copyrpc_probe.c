@@ -12,10 +12,22 @@
 /* Peeks before a blocking probe posts that receive: about a millisecond. */
 #define PROBE_PEEKS 1000
 
+/*
+ * Returns true if a receive that the provider has refused comes before a probe: the message that
+ * the probe would find may be that of the receive.
+ */
+static bool peek_is_behind_recv(const struct pml_request *req)
+{
+	if (OPAL_LIKELY(pml.deferred_recv_cnt == 0))
+		return false;
+	pml_deferred_run();
+	return pml_deferred_overlaps(req);
+}
+
 /* The completion of a peek comes with the next look at the queue, or another thread takes it. */
 static int peek_post(struct pml_request *req)
 {
-	ssize_t rc = pml_recv_post_flags(req);
+	ssize_t rc = peek_is_behind_recv(req) ? -FI_EAGAIN : pml_recv_post_flags(req);
 
 	if (rc == -FI_ENOMSG)
 		return OMPI_SUCCESS;

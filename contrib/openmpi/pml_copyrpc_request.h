@@ -126,6 +126,7 @@ void pml_sync_acknowledge(struct pml_request *req, uint64_t tag);
 int pml_deferred_send(struct pml_request *req);
 int pml_deferred_recv(struct pml_request *req);
 bool pml_deferred_cancel(struct pml_request *req);
+bool pml_deferred_overlaps(const struct pml_request *probe);
 void pml_deferred_run(void);
 
 /** Hands the send to an alias of the endpoint. Returns 0, -FI_EAGAIN or another error. */

@@ -9,6 +9,7 @@
  * usage: mpi_features [feature]...      all of them by default
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "integ_feature.h"
 
@@ -50,6 +51,65 @@ static void probe_receiver(int peer)
 	MPI_Get_count(&st, MPI_BYTE, &len);
 	INTEG_CHECK(len == 17, "second probe says %d bytes", len);
 	MPI_Recv(buf, len, MPI_BYTE, peer, TAG_DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* A message that a receive has taken, which came before the probe, is not probed. */
+static void probe_taken_sender(int peer)
+{
+	for (int i = 0; i < 100; i++) {
+		integ_send_int(i, peer, TAG_DATA);
+		integ_send_int(i, peer, TAG_GO);
+		integ_recv_int(peer, TAG_GO);
+	}
+}
+
+static void probe_taken_receiver(int peer)
+{
+	for (int i = 0; i < 100; i++) {
+		int source = i % 2 ? peer : MPI_ANY_SOURCE, value = -1, found;
+		MPI_Message message;
+		MPI_Request req;
+
+		integ_recv_int(peer, TAG_GO); /* the message before it is here, too */
+		MPI_Irecv(&value, 1, MPI_INT, source, TAG_DATA, MPI_COMM_WORLD, &req);
+		MPI_Iprobe(MPI_ANY_SOURCE, TAG_DATA, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+		INTEG_CHECK(!found, "message %d was probed behind its receive", i);
+		MPI_Improbe(peer, TAG_DATA, MPI_COMM_WORLD, &found, &message, MPI_STATUS_IGNORE);
+		INTEG_CHECK(!found, "message %d was taken from its receive", i);
+		MPI_Wait(&req, MPI_STATUS_IGNORE);
+		INTEG_CHECK(value == i, "message %d: %d", i, value);
+		integ_send_int(0, peer, TAG_GO);
+	}
+}
+
+/* Blocking probes that have waited for long find the message, and nothing of them is left. */
+static void probe_late_sender(int peer)
+{
+	for (int i = 0; i < 4; i++) {
+		integ_recv_int(peer, TAG_GO);
+		usleep(20000);
+		integ_send_int(i, peer, TAG_DATA);
+	}
+}
+
+static void probe_late_receiver(int peer)
+{
+	for (int i = 0; i < 4; i++) {
+		MPI_Message message;
+		MPI_Status st;
+		int value = -1;
+
+		integ_send_int(0, peer, TAG_GO);
+		if (i % 2) {
+			MPI_Mprobe(peer, TAG_DATA, MPI_COMM_WORLD, &message, &st);
+			MPI_Mrecv(&value, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+		} else {
+			MPI_Probe(peer, TAG_DATA, MPI_COMM_WORLD, &st);
+			value = integ_recv_int(peer, TAG_DATA);
+		}
+		INTEG_CHECK(st.MPI_SOURCE == peer && st.MPI_TAG == TAG_DATA && value == i,
+			    "message %d: %d", i, value);
+	}
 }
 
 /* A matched probe takes the message away from every other receive. */
@@ -319,6 +379,8 @@ static void window(int rank, int size)
 
 static const struct integ_feature features[] = {
 	{ "probe", probe_sender, probe_receiver, NULL },
+	{ "probe_taken", probe_taken_sender, probe_taken_receiver, NULL },
+	{ "probe_late", probe_late_sender, probe_late_receiver, NULL },
 	{ "mprobe", mprobe_sender, mprobe_receiver, NULL },
 	{ "ssend", ssend_sender, ssend_receiver, NULL },
 	{ "cancel", cancel_sender, cancel_receiver, NULL },

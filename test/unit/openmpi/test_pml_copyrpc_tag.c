@@ -80,6 +80,18 @@ Test(tag, acknowledgement_names_receiver_and_tag_and_no_receive_takes_it)
 	}
 }
 
+Test(tag, receive_of_a_blocking_probe_takes_no_message)
+{
+	uint64_t receive = pml_tag_pack(3, 9, 0) | PML_TAG_NEVER;
+
+	for (size_t t = 0; t < COUNT(tags); t++) {
+		uint64_t message = pml_tag_pack(3, 9, tags[t]);
+
+		cr_assert_not(takes(receive, PML_TAG_SYNC, message));
+		cr_assert_not(takes(receive, PML_TAG_SYNC, message | PML_TAG_SYNC));
+	}
+}
+
 /* Ranges of Open MPI's coll_tags.h. */
 enum {
 	BLOCKING_FIRST = -7,
