@@ -63,12 +63,20 @@ static struct pml_request *peek(int src, int tag, struct ompi_communicator_t *co
 	req->buf = NULL;
 	req->len = 0;
 	*rc = peek_post(req);
+	pml_let_go();
 	if (*rc == OMPI_SUCCESS)
 		*rc = req->base.req_ompi.req_status.MPI_ERROR;
 	req->state = PML_ACTIVE;
 	req->flags = 0;
 	req->op.kind = PML_OP_RECV;
 	return req;
+}
+
+/* Makes progress at the end of a call that found nothing. Collectives may send from it. */
+static void probe_progress(void)
+{
+	opal_progress();
+	pml_let_go();
 }
 
 static void probe_status(const struct pml_request *req, ompi_status_public_t *status)
@@ -91,7 +99,7 @@ int pml_probe_iprobe(int src, int tag, struct ompi_communicator_t *comm, int *ma
 		probe_status(req, status);
 	pml_request_return(req);
 	if (!*matched)
-		opal_progress();
+		probe_progress();
 	return rc;
 }
 
@@ -120,7 +128,7 @@ int pml_probe_improbe(int src, int tag, struct ompi_communicator_t *comm, int *m
 		return rc;
 	if (!req->found) {
 		pml_request_return(req);
-		opal_progress();
+		probe_progress();
 		return rc;
 	}
 	*message = probe_message(req);

@@ -230,6 +230,7 @@ int pml_request_wait(struct pml_request *req, ompi_status_public_t *status)
 	int error;
 
 	pml_wait_for(r);
+	pml_let_go();
 	if (status != MPI_STATUS_IGNORE)
 		OMPI_COPY_STATUS(status, r->req_status, false);
 	error = r->req_status.MPI_ERROR;

@@ -13,7 +13,7 @@
 
 #include "integ_feature.h"
 
-enum { TAG_DATA = 1 };
+enum { TAG_DATA = 1, TAG_GO = 2 };
 
 #define HELD        16
 #define BLOCKING    3
@@ -327,10 +327,89 @@ static void collective(int rank, int size)
 	MPI_Comm_free(&node);
 }
 
+/* Calls in whose progress a nonblocking collective may send. */
+enum { OTHER_IPROBE, OTHER_IMPROBE, OTHER_RECV, OTHERS };
+
+static void other_call(const struct near *near, int way)
+{
+	MPI_Message message;
+	int found = 0;
+
+	if (way == OTHER_IPROBE)
+		MPI_Iprobe(1, TAG_GO, near->pair, &found, MPI_STATUS_IGNORE);
+	else if (way == OTHER_IMPROBE)
+		MPI_Improbe(1, TAG_GO, near->pair, &found, &message, MPI_STATUS_IGNORE);
+	else
+		MPI_Recv(NULL, 0, MPI_INT, 1, TAG_GO, near->pair, MPI_STATUS_IGNORE);
+	INTEG_CHECK(!found, "a message that nobody sent was probed");
+}
+
+/*
+ * Sends the result of the reduction from progress, behind messages that the peer has not taken, in
+ * a call that has nothing to do with it.
+ */
+static void other_root(const struct near *near, int way)
+{
+	int values[HELD] = { 0 }, value = 1, sum = 0;
+	MPI_Request reqs[HELD], all;
+
+	MPI_Iallreduce(&value, &sum, 1, MPI_INT, MPI_SUM, near->pair, &all);
+	for (int i = 0; i < HELD; i++)
+		MPI_Isend(&values[i], 1, MPI_INT, 1, TAG_DATA, near->pair, &reqs[i]);
+	__atomic_store_n(&near->words[0], 2 * way + 1, __ATOMIC_RELEASE);
+	if (way != OTHER_RECV)
+		await_word(&near->words[1], 2 * way + 1);
+	other_call(near, way);
+	__atomic_store_n(&near->words[0], 2 * way + 2, __ATOMIC_RELEASE);
+	await_word(&near->words[1], 2 * way + 2);
+	MPI_Wait(&all, MPI_STATUS_IGNORE);
+	MPI_Waitall(HELD, reqs, MPI_STATUSES_IGNORE);
+	INTEG_CHECK(sum == 3, "sum %d", sum);
+}
+
+/* Sends its part of the reduction once the other has begun, or waits in its call. */
+static void other_leaf(const struct near *near, int way)
+{
+	int value = 2, sum = 0, done;
+	MPI_Request all;
+
+	await_word(&near->words[0], 2 * way + 1);
+	if (way == OTHER_RECV)
+		usleep(20000);
+	MPI_Iallreduce(&value, &sum, 1, MPI_INT, MPI_SUM, near->pair, &all);
+	if (way == OTHER_RECV)
+		MPI_Send(NULL, 0, MPI_INT, 0, TAG_GO, near->pair);
+	else
+		MPI_Test(&all, &done, MPI_STATUS_IGNORE);
+	__atomic_store_n(&near->words[1], 2 * way + 1, __ATOMIC_RELEASE);
+	await_word(&near->words[0], 2 * way + 2);
+	MPI_Wait(&all, MPI_STATUS_IGNORE);
+	__atomic_store_n(&near->words[1], 2 * way + 2, __ATOMIC_RELEASE);
+	for (int i = 0; i < HELD; i++)
+		MPI_Recv(&value, 1, MPI_INT, 0, TAG_DATA, near->pair, MPI_STATUS_IGNORE);
+	INTEG_CHECK(sum == 3, "sum %d", sum);
+}
+
+/* Messages that a nonblocking collective sends in the progress of other calls arrive. */
+static void other(int rank, int size)
+{
+	struct near near;
+
+	near_open(&near, rank);
+	for (int way = 0; near.size == 2 && way < OTHERS; way++) {
+		if (near.rank == 0)
+			other_root(&near, way);
+		else
+			other_leaf(&near, way);
+	}
+	near_close(&near);
+	(void)size;
+}
+
 static const struct integ_feature features[] = {
 	{ "each_call", NULL, NULL, each_call },   { "blocking", NULL, NULL, blocking },
 	{ "empty", NULL, NULL, empty },           { "in_pieces", NULL, NULL, in_pieces },
-	{ "collective", NULL, NULL, collective },
+	{ "collective", NULL, NULL, collective }, { "other", NULL, NULL, other },
 };
 
 int main(int argc, char **argv)
