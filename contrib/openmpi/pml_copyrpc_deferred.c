@@ -111,7 +111,8 @@ static bool deferred_run_peer(struct pml_peer *peer, opal_list_t *failed)
 		ssize_t rc;
 
 		req->deferred = false;
-		rc = pml_sync_matches(req) ? pml_sync_post_match(req) : pml_send_post(req);
+		rc = req->mode == MCA_PML_BASE_SEND_SYNCHRONOUS ? pml_sync_post_deferred(req)
+								: pml_send_post(req);
 		if (rc == -FI_EAGAIN) {
 			req->deferred = true;
 			opal_list_prepend(&peer->deferred, item);

@@ -26,8 +26,12 @@ void pml_send_failed(struct pml_request *req)
 {
 	req->special = true;
 	req->base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
-	if (req->mode == MCA_PML_BASE_SEND_SYNCHRONOUS && (req->tag & PML_TAG_SYNC))
-		(void)fi_cancel(&pml.ep->fid, &req->ack);
+	if (req->mode == MCA_PML_BASE_SEND_SYNCHRONOUS && (req->tag & PML_TAG_SYNC)) {
+		if (req->ack_waits)
+			(void)pml_sync_part(req); /* the acknowledgement */
+		else
+			(void)fi_cancel(&pml.ep->fid, &req->ack);
+	}
 	progress_send_part(req);
 }
 

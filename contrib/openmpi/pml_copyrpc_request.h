@@ -67,8 +67,9 @@ struct pml_request {
 	bool holds_type;        /**< base.req_datatype is retained */
 	bool convertor_used;
 	bool special; /**< any of the three before, persistent, failed, cancelled, freed; threads */
-	bool deferred; /**< in a list of pml_copyrpc_deferred.c */
-	bool found;    /**< result of a probe */
+	bool deferred;  /**< in a list of pml_copyrpc_deferred.c */
+	bool found;     /**< result of a probe */
+	bool ack_waits; /**< deferred, and the receive of its acknowledgement is not posted */
 	mca_pml_base_send_mode_t mode;
 	struct pml_op ack;
 };
@@ -119,6 +120,7 @@ int pml_dtype_unpack(struct pml_request *req, size_t len);
 
 /* pml_copyrpc_sync.c */
 int pml_sync_begin(struct pml_request *req);
+ssize_t pml_sync_post_deferred(struct pml_request *req);
 bool pml_sync_part(struct pml_request *req);
 void pml_sync_acknowledge(struct pml_request *req, uint64_t tag);
 

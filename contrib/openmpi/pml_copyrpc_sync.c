@@ -13,7 +13,8 @@
  * three from one sender match in the order in which they were sent, and their sender posts the
  * receives for acknowledgements in that order. So the n-th acknowledgement proves that n messages
  * have matched, and thus the first n, whichever of them it was sent for. The lock keeps both orders
- * the same among threads.
+ * the same among threads. If the provider refuses the receive, both wait in the queue of the peer,
+ * and so do both of each later synchronous send to that peer.
  */
 #include "pml_copyrpc_request.h"
 
@@ -30,21 +31,39 @@ static ssize_t sync_post_ack(struct pml_request *req)
 			&req->ack);
 }
 
-/* Posts both. Returns 0, an error before anything was posted, or 1: the send failed, and the
- * receive of its acknowledgement is posted. */
+/*
+ * Posts both, or queues what the provider refuses: the send, or both, behind others to that peer.
+ * Returns 0, an error before anything was posted, or 1: the send failed, and the receive of its
+ * acknowledgement is posted.
+ */
 static ssize_t sync_post(struct pml_request *req)
 {
-	ssize_t rc = sync_post_ack(req);
+	const struct pml_peer *peer = req->peer;
+	ssize_t rc = peer->deferred_cnt ? -FI_EAGAIN : sync_post_ack(req);
 
+	req->ack_waits = rc == -FI_EAGAIN;
+	if (req->ack_waits)
+		return pml_deferred_send(req);
 	if (rc)
 		return rc;
-	if (req->peer->deferred_cnt)
-		rc = -FI_EAGAIN;
-	else
-		rc = pml_send_post(req);
+	rc = peer->deferred_cnt ? -FI_EAGAIN : pml_send_post(req);
 	if (rc == -FI_EAGAIN)
 		return pml_deferred_send(req);
 	return rc ? 1 : 0;
+}
+
+/** Posts what is left of a synchronous send that was queued. Returns as pml_send_post(). */
+ssize_t pml_sync_post_deferred(struct pml_request *req)
+{
+	ssize_t rc;
+
+	if (pml_sync_matches(req))
+		return pml_sync_post_match(req);
+	rc = req->ack_waits ? sync_post_ack(req) : 0;
+	if (rc)
+		return rc;
+	req->ack_waits = false;
+	return pml_send_post(req);
 }
 
 /** Takes away one completion of a synchronous send. Returns true if it was the last one. */
@@ -83,13 +102,9 @@ int pml_sync_begin(struct pml_request *req)
 		return sync_begin_match(req);
 	req->parts = 2;
 	req->tag |= PML_TAG_SYNC;
-	do {
-		PML_LOCK(&pml.sync_lock);
-		rc = sync_post(req);
-		PML_UNLOCK(&pml.sync_lock);
-		if (rc == -FI_EAGAIN)
-			pml_progress();
-	} while (rc == -FI_EAGAIN);
+	PML_LOCK(&pml.sync_lock);
+	rc = sync_post(req);
+	PML_UNLOCK(&pml.sync_lock);
 	if (rc > 0)
 		pml_send_failed(req);
 	return rc < 0 ? pml_request_errno(rc, "fi_trecv") : OMPI_SUCCESS;

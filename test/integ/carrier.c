@@ -12,7 +12,8 @@
  * such file, but a line on stderr, and an exit status that lets mpirun end the job.
  *
  * CARRIER_REFUSE=N: of 2 N operations of an endpoint N in a row are refused with -FI_EAGAIN, as a
- * provider does whose queues are full.
+ * provider does whose queues are full. A program that finds the symbol carrier_refuse_recvs has all
+ * receives refused while it is not 0.
  *
  * These tables exist as long as the process: an endpoint may be closed before its counter is read.
  */
@@ -77,6 +78,15 @@ static bool carrier_is_full(struct fid_ep *ep)
 	       atomic_fetch_add(&carrier_ep_of(ep)->traffic->calls, 1) / carrier_refuse % 2;
 }
 
+__attribute__((visibility("default"))) extern atomic_int carrier_refuse_recvs;
+atomic_int carrier_refuse_recvs;
+
+static bool carrier_takes_no_recv(struct fid_ep *ep)
+{
+	return atomic_load_explicit(&carrier_refuse_recvs, memory_order_relaxed) ||
+	       carrier_is_full(ep);
+}
+
 /* Not a fetch_add: two threads may lose a count, which does not matter here. */
 static ssize_t carrier_count(struct fid_ep *ep, ssize_t rc)
 {
@@ -91,7 +101,7 @@ static ssize_t carrier_count(struct fid_ep *ep, ssize_t rc)
 static ssize_t carrier_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
 			    uint64_t tag, uint64_t ignore, void *context)
 {
-	if (carrier_is_full(ep))
+	if (carrier_takes_no_recv(ep))
 		return -FI_EAGAIN;
 	return carrier_ep_of(ep)->real->recv(ep, buf, len, desc, src, tag, ignore, context);
 }
@@ -99,14 +109,14 @@ static ssize_t carrier_recv(struct fid_ep *ep, void *buf, size_t len, void *desc
 static ssize_t carrier_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			     fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
 {
-	if (carrier_is_full(ep))
+	if (carrier_takes_no_recv(ep))
 		return -FI_EAGAIN;
 	return carrier_ep_of(ep)->real->recvv(ep, iov, desc, count, src, tag, ignore, context);
 }
 
 static ssize_t carrier_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
-	if (carrier_is_full(ep))
+	if (carrier_takes_no_recv(ep))
 		return -FI_EAGAIN;
 	return carrier_ep_of(ep)->real->recvmsg(ep, msg, flags);
 }

@@ -6,6 +6,8 @@
  *
  * usage: mpi_requests [feature]...      all of them by default
  */
+#include <dlfcn.h>
+
 #include "integ_feature.h"
 
 enum { TAG_DATA = 1, TAG_GO = 2, TAG_OTHER = 3 };
@@ -165,6 +167,54 @@ static void sync_reversed(int rank, int size)
 	}
 }
 
+/* Makes the provider refuse receives, if libcarrier stands between it and MPI. */
+static void refuse_receives(int yes)
+{
+	int *refuse;
+
+	*(void **)&refuse = dlsym(RTLD_DEFAULT, "carrier_refuse_recvs");
+	if (refuse)
+		__atomic_store_n(refuse, yes, __ATOMIC_RELAXED);
+}
+
+#define REFUSED 8
+
+/* Sends return while the provider takes no receive, and keep their order. */
+static void sync_refused_sender(int peer)
+{
+	MPI_Request reqs[REFUSED], other;
+	int values[REFUSED + 1], flag;
+
+	refuse_receives(1);
+	for (int i = 0; i < REFUSED; i++) {
+		values[i] = i;
+		MPI_Issend(&values[i], 1, MPI_INT, peer, TAG_DATA + i % 2, MPI_COMM_WORLD,
+			   &reqs[i]);
+	}
+	values[REFUSED] = REFUSED;
+	MPI_Isend(&values[REFUSED], 1, MPI_INT, peer, TAG_DATA, MPI_COMM_WORLD, &other);
+	INTEG_CHECK(integ_still_pending(&reqs[0], 5), "message 0 is complete without a receive");
+	refuse_receives(0);
+	for (int i = 0; i < REFUSED; i++) {
+		integ_send_int(0, peer, TAG_OTHER);
+		MPI_Wait(&reqs[i], MPI_STATUS_IGNORE);
+		for (int j = i + 1; j < REFUSED; j++) {
+			MPI_Test(&reqs[j], &flag, MPI_STATUS_IGNORE);
+			INTEG_CHECK(!flag, "message %d is complete with %d", j, i);
+		}
+	}
+	MPI_Wait(&other, MPI_STATUS_IGNORE);
+}
+
+static void sync_refused_receiver(int peer)
+{
+	for (int i = 0; i < REFUSED; i++) {
+		integ_recv_int(peer, TAG_OTHER);
+		INTEG_CHECK(integ_recv_int(peer, TAG_DATA + i % 2) == i, "message %d", i);
+	}
+	INTEG_CHECK(integ_recv_int(peer, TAG_DATA) == REFUSED, "the standard message");
+}
+
 /* Many receives are cancelled in the middle of others; those keep their order. */
 static void cancel_many(int rank, int size)
 {
@@ -287,6 +337,7 @@ static const struct integ_feature features[] = {
 	{ "freed_comm", NULL, NULL, freed_comm },
 	{ "freed_request", NULL, NULL, freed_request },
 	{ "sync_reversed", NULL, NULL, sync_reversed },
+	{ "sync_refused", sync_refused_sender, sync_refused_receiver, NULL },
 	{ "cancel_many", NULL, NULL, cancel_many },
 	{ "any_tag", NULL, NULL, any_tag },
 	{ "to_self", NULL, NULL, to_self },
