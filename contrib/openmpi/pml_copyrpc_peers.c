@@ -135,7 +135,10 @@ static void peer_close(struct pml_peer *peer)
 	OBJ_RELEASE(peer);
 }
 
-/** Called by MPI_Finalize() and MPI_Comm_disconnect(). */
+/**
+ * Called at the end alone, for all processes: by MPI_Finalize() or, in 5.0, by the end of the last
+ * session. MPI_Comm_disconnect() does not call it.
+ */
 int pml_peers_del_procs(struct ompi_proc_t **procs, size_t count)
 {
 	peers_finish_sends();
