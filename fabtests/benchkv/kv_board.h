@@ -44,6 +44,7 @@ struct kv_board {
 	_Alignas(128) atomic_uint phase; /* enum kv_phase */
 	uint32_t rank, ranks;
 	int node_pid;
+	bool crowded;             /* the threads of this host outnumber the processors */
 	uint32_t first_core;      /* threads of the nodes before this one on its host */
 	uint32_t name_cnt;        /* addresses in `names`: `daemons` for each node, or 1 */
 	struct kv_tally *tallies; /* one for each client */

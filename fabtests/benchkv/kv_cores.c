@@ -22,14 +22,17 @@ void kv_cores_bind(uint32_t index)
 		}
 }
 
+uint32_t kv_cores_usable(void)
+{
+	cpu_set_t usable;
+
+	return sched_getaffinity(0, sizeof(usable), &usable) ? 0 : (uint32_t)CPU_COUNT(&usable);
+}
+
 uint32_t kv_cores_lacking(uint32_t threads)
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	cpu_set_t usable;
-	uint32_t cnt;
+	uint32_t cnt = kv_cores_usable();
 
-	if (sched_getaffinity(0, sizeof(usable), &usable))
-		return 0;
-	cnt = (uint32_t)CPU_COUNT(&usable);
 	return cnt < threads && cnt < online ? cnt : 0;
 }

@@ -15,6 +15,9 @@
  */
 void kv_cores_bind(uint32_t index);
 
+/** Returns how many processors the calling thread may use; 0 if that is unknown. */
+uint32_t kv_cores_usable(void);
+
 /**
  * Returns how many processors the calling thread may use if it is bound to fewer than the machine
  * has and `threads` threads could use more; otherwise 0.

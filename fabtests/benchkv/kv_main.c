@@ -249,19 +249,6 @@ static void kv_leave(int failed)
 	_exit(failed ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-/* Returns this node's number among those of the same host. */
-static uint32_t kv_place_on_host(void)
-{
-	MPI_Comm host;
-	int place;
-
-	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, (int)kv_rank, MPI_INFO_NULL,
-			    &host);
-	MPI_Comm_rank(host, &place);
-	MPI_Comm_free(&host);
-	return (uint32_t)place;
-}
-
 /* Says once that nodes are bound to fewer processors than they could use. */
 static void kv_warn_cores(uint32_t threads)
 {
@@ -276,12 +263,20 @@ static void kv_warn_cores(uint32_t threads)
 			threads, most, most == 1 ? "" : "s");
 }
 
-/* Determines which processors the threads of this node use. */
+/* Determines which processors the threads of this node use, beside those of others on its host. */
 static void kv_find_cores(struct kv_node *node)
 {
 	uint32_t threads = node->conf->daemons + node->conf->clients;
+	int place, nodes;
+	MPI_Comm host;
 
-	node->board->first_core = kv_place_on_host() * threads;
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, (int)kv_rank, MPI_INFO_NULL,
+			    &host);
+	MPI_Comm_rank(host, &place);
+	MPI_Comm_size(host, &nodes);
+	MPI_Comm_free(&host);
+	node->board->first_core = (uint32_t)place * threads;
+	node->board->crowded = kv_cores_usable() < (uint32_t)nodes * threads;
 	kv_warn_cores(threads);
 }
 
