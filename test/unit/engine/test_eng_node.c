@@ -2,13 +2,16 @@
 /* One control thread exists while any engine needs it. (eng_node.h) */
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cm/node/cm_node.h"
 #include "engine/eng_node.h"
+#include "util/stats.h"
 
 static unsigned threads(void)
 {
@@ -109,4 +112,32 @@ Test(eng_node, a_forked_child_starts_its_own_thread, .timeout = 200)
 	cr_expect(has_threads(before + 1));
 	eng_node_put(parents);
 	cr_expect(has_threads(before));
+}
+
+static void *fork_once(void *unused)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	cr_expect_eq(waitpid(pid, NULL, 0), pid);
+	return unused;
+}
+
+/* The control thread saves the statistics, with the lock of the node. */
+Test(eng_node, a_fork_takes_the_lock_of_the_statistics_last, .timeout = 60)
+{
+	struct cm_node *node;
+	pthread_t thread;
+
+	cr_assert_eq(eng_node_get(&node), 0);
+	util_stats_end(util_stats_get(COPYRPC_STATS_ENDPOINTS));
+	await_quiet();
+	cm_node_lock(node);
+	cr_assert_eq(pthread_create(&thread, NULL, fork_once, NULL), 0);
+	usleep(100000);
+	util_stats_end(util_stats_get(COPYRPC_STATS_ENDPOINTS));
+	cm_node_unlock(node);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	eng_node_put(node);
 }

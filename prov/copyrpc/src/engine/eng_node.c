@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "cm/base/cm.h"
+#include "util/stats.h"
 
 static pthread_mutex_t eng_node_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cm_node *eng_node;
@@ -23,6 +24,8 @@ static void eng_node_in_child(void)
 
 static void eng_node_guard_once(void)
 {
+	/* Handlers registered later lock first: the lock of the statistics is the innermost one. */
+	util_stats_guard_fork();
 	cm_guard_fork();
 	pthread_atfork(NULL, NULL, eng_node_in_child);
 }

@@ -70,7 +70,6 @@ static struct {
 	struct copyrpc_stats_page *page; /* or NULL; also read without the lock */
 	int fd;                          /* memfd of the page; -1: private */
 	bool hide;
-	bool guarded; /* fork handlers are registered */
 	struct util_stats_use rows[COPYRPC_STATS_TABLES][UTIL_STATS_ROWS];
 } util_stats = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
@@ -142,11 +141,16 @@ static void util_stats_in_child(void)
 }
 
 /* The C library unregisters the handlers when this library is unloaded. */
-static void util_stats_guard_fork(void)
+static void util_stats_register(void)
 {
-	if (!util_stats.guarded)
-		pthread_atfork(util_stats_lock, util_stats_unlock, util_stats_in_child);
-	util_stats.guarded = true;
+	pthread_atfork(util_stats_lock, util_stats_unlock, util_stats_in_child);
+}
+
+void util_stats_guard_fork(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, util_stats_register);
 }
 
 static int util_stats_memfd(uint32_t len)

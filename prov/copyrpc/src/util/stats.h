@@ -38,6 +38,12 @@
 #define UTIL_STATS_PROCESS    2u
 
 /**
+ * Registers the fork handlers, if they are not. Called before others register theirs: handlers that
+ * are registered first lock last, and all locks may be held by a thread that takes this one.
+ */
+void util_stats_guard_fork(void);
+
+/**
  * Returns a row for a new object, zeroed except `row`, or NULL if all are live. It becomes visible
  * with util_stats_begin. One of the table COPYRPC_STATS_PEERS that ended with this address and
  * endpoint is continued: its counters stay.
