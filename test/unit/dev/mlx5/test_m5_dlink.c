@@ -16,12 +16,18 @@
 TestSuite(m5_dlink, .timeout = 200);
 
 static unsigned resets;
+static bool without_address;       /* the port has none: no queue pair becomes ready to receive */
+static void (*during_reset)(void); /* or NULL */
 
 /* Stands for the kernel: a queue pair may enter any state. */
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	resets += mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET;
-	return 0;
+	if (!(mask & IBV_QP_STATE))
+		return 0;
+	resets += attr->qp_state == IBV_QPS_RESET;
+	if (attr->qp_state == IBV_QPS_RESET && during_reset)
+		during_reset();
+	return without_address && attr->qp_state == IBV_QPS_RTR ? EINVAL : 0;
 }
 
 static struct fake_dev *f;
@@ -343,6 +349,50 @@ Test(m5_dlink, an_initiator_that_fails_without_a_completion_ends_its_link)
 	m5_dcis_leave(&f->dev.dc.pool, &waiter);
 	m5_poll_dci_failed(&f->dev, f->dev.dc.pool.dci[0].sq.qpn, -FI_EIO);
 	cr_expect_eq(resets, 2, "it belongs to no link");
+	teardown();
+}
+
+Test(m5_dlink, an_initiator_that_could_not_start_is_started_again)
+{
+	struct m5_dci *dci;
+	struct m5_dlink waiter;
+
+	setup(true);
+	dci = &f->dev.dc.pool.dci[0];
+	post_and_wait(&waiter);
+	without_address = true;
+	m5_poll_dci_failed(&f->dev, dci->sq.qpn, -FI_EIO);
+	cr_assert(poll_one());
+	cr_expect_null(waiter.dci, "its port has no address");
+	m5_dct_restart(&f->dev);
+	cr_expect_null(waiter.dci);
+	without_address = false;
+	m5_dct_restart(&f->dev);
+	cr_expect_eq(waiter.dci, dci);
+	cr_expect_eq(resets, 3);
+	m5_dct_restart(&f->dev);
+	cr_expect_eq(resets, 3, "once is enough");
+	teardown();
+}
+
+/* Stands for the last writes of the peer, or for early ones to a link that is not attached. */
+static void arrive(void)
+{
+	fake_arrive(f, 0x999999, 0, 1);
+}
+
+Test(m5_dlink, the_cursor_stays_among_the_active_queues)
+{
+	setup(true);
+	cr_assert_eq(write_imm(64, 32, 7), 0);
+	cq_device_write(&tx, M5_CQE_REQ_ERR << 4, f->dev.dc.pool.dci[0].sq.qpn, 0, 0);
+	during_reset = arrive;
+	for (int i = 0; i < 4 && !poll_one(); i++)
+		;
+	cr_expect_eq(ev.kind, DEV_EV_DOWN);
+	cr_expect_eq(f->dev.active_cnt, 0);
+	cr_expect_eq(f->dev.cursor, 0);
+	during_reset = NULL;
 	teardown();
 }
 

@@ -46,7 +46,7 @@ struct m5_dci {
 	uint32_t used;          /* posts since the owner got it */
 	uint32_t reserved;      /* refusals of others until an owner that does not post loses it */
 	uint64_t last;          /* value of the pool's clock at the last post */
-	bool broken;            /* cannot be reset */
+	bool broken;            /* did not start after a reset; tried again (m5_dct_restart) */
 
 	/* Rarely used. */
 	struct ibv_qp *qp;

@@ -244,3 +244,19 @@ void m5_dct_reset(struct m5_dev *dev, struct m5_dci *dci)
 	if (!dci->broken && m5_dci_start(dev, dci))
 		dci->broken = true;
 }
+
+void m5_dct_restart(struct m5_dev *dev)
+{
+	struct m5_dcis *pool = &dev->dc.pool;
+
+	for (uint32_t i = 0; i < pool->cnt; i++) {
+		struct m5_dci *dci = &pool->dci[i];
+
+		if (!dci->broken)
+			continue;
+		dci->broken = false;
+		m5_dct_reset(dev, dci);
+		if (!dci->broken)
+			m5_dcis_pass_on(pool, dci);
+	}
+}

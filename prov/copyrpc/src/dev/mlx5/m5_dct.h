@@ -39,7 +39,12 @@ void m5_dct_close(struct m5_dev *dev);
 /** Makes the initiators once. Called under the lock. Returns 0 or an error, logged. */
 int m5_dct_make_pool(struct m5_dev *dev);
 
-/** Stops a DCI, drops all that was posted to it, and starts it again. */
+/**
+ * Stops a DCI, drops all that was posted to it, and starts it again. One that does not start, as
+ * its port has no address now, is not used before m5_dct_restart has succeeded.
+ */
 void m5_dct_reset(struct m5_dev *dev, struct m5_dci *dci);
+/** Tries again to start those that did not, and hands them to links that wait. */
+void m5_dct_restart(struct m5_dev *dev);
 
 #endif

@@ -234,5 +234,6 @@ int m5_dev_health(struct dev *base)
 	struct m5_dev *dev = (struct m5_dev *)base;
 
 	m5_dev_event_cold(dev);
+	m5_dct_restart(dev);
 	return ib_async_health(&dev->async);
 }

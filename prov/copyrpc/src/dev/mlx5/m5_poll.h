@@ -56,7 +56,8 @@ static inline bool m5_poll_sends(struct m5_dev *dev, struct dev_event *ev)
 	while (UTIL_UNLIKELY((cqe = m5_cq_poll(&scq->cq)) != NULL))
 		if (m5_poll_send(dev, scq, cqe, ev))
 			return true;
-	if (++dev->cursor == dev->active_cnt)
+	/* The last active queue may have ended with its error. */
+	if (++dev->cursor >= dev->active_cnt)
 		dev->cursor = 0;
 	if (UTIL_UNLIKELY(ib_async_is_due(&dev->async)))
 		m5_dev_event_cold(dev);
