@@ -28,6 +28,7 @@
 #define TIMEOUT 15   /* seconds: FI_COPYRPC_PEER_TIMEOUT */
 #define LIMIT   14.0 /* seconds for each operation to end: less than the peer timeout */
 #define CHATTER 50   /* messages between survivors after a death */
+#define FDS     64   /* descriptors of a process that are looked at */
 
 struct shared *shared;
 uint32_t procs = 4;
@@ -35,7 +36,7 @@ uint32_t procs = 4;
 static struct rng rng;
 static struct {
 	unsigned long inode;
-} sockets[PROCS_MAX][64];
+} sockets[PROCS_MAX][FDS + 1];
 
 static void fail(const char *what, uint32_t who)
 {
@@ -144,22 +145,52 @@ static bool has_received_all(uint32_t i)
 	return true;
 }
 
-/** Records the inodes of the sockets of a process. */
-static void note_sockets(uint32_t i)
+/** Returns the inode of a descriptor of a process that is a socket, else 0. */
+static unsigned long socket_at(uint32_t i, int fd)
 {
 	char path[64], link[64];
-	uint32_t cnt = 0;
+	unsigned long inode;
 	ssize_t len;
 
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)shared->slots[i].pid, fd);
+	len = readlink(path, link, sizeof(link) - 1);
+	if (len <= 0)
+		return 0;
+	link[len] = 0;
+	return sscanf(link, "socket:[%lu]", &inode) == 1 ? inode : 0;
+}
+
+static bool has_socket(uint32_t i, unsigned long inode)
+{
+	for (int fd = 0; fd < FDS; fd++)
+		if (socket_at(i, fd) == inode)
+			return true;
+	return false;
+}
+
+/** Returns true if another process has the socket, too: a bell, which is shared. */
+static bool is_shared(uint32_t i, unsigned long inode)
+{
+	for (uint32_t k = 0; k < procs; k++)
+		if (k != i && shared->slots[k].alive && has_socket(k, inode))
+			return true;
+	return false;
+}
+
+/**
+ * Records the inodes of the sockets that a process has alone. Bells that a survivor keeps are
+ * counted among its descriptors.
+ */
+static void note_sockets(uint32_t i)
+{
+	uint32_t cnt = 0;
+
 	memset(sockets[i], 0, sizeof(sockets[i]));
-	for (int fd = 0; fd < 64; fd++) {
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)shared->slots[i].pid, fd);
-		len = readlink(path, link, sizeof(link) - 1);
-		if (len <= 0)
-			continue;
-		link[len] = 0;
-		if (sscanf(link, "socket:[%lu]", &sockets[i][cnt].inode) == 1)
-			cnt++;
+	for (int fd = 0; fd < FDS; fd++) {
+		unsigned long inode = socket_at(i, fd);
+
+		if (inode && !is_shared(i, inode))
+			sockets[i][cnt++].inode = inode;
 	}
 }
 
@@ -174,7 +205,7 @@ static bool socket_is_left(uint32_t i)
 	while (fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "%*s %*s %*s %*s %*s %*s %lu", &inode) != 1)
 			continue;
-		for (uint32_t k = 0; k < 64 && sockets[i][k].inode; k++)
+		for (uint32_t k = 0; sockets[i][k].inode; k++)
 			found |= sockets[i][k].inode == inode;
 	}
 	fclose(file);
