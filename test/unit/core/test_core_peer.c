@@ -185,6 +185,7 @@ Test(core_peer, a_peer_that_is_gone_ends_no_receive_from_any_source, .init = set
 Test(core_peer, messages_that_arrived_before_a_death_are_delivered_after_it, .init = setup,
      .fini = teardown)
 {
+	size_t used;
 	unsigned i;
 
 	nodes[0].dom.limits.unexpected_mem = 1500; /* some of it stays in the ring */
@@ -196,6 +197,12 @@ Test(core_peer, messages_that_arrived_before_a_death_are_delivered_after_it, .in
 	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(fake_engine_retained(), 0);
+	used = nodes[0].dom.unexpected_used;
+	cr_expect_gt(used, 1500, "a death may exceed the limit");
+	node_send(&nodes[2], 0, out, 700, true, 9, 0, NULL);
+	nodes_settle(nodes, 3);
+	cr_expect_eq(nodes[0].dom.unexpected_used, used, "others may not");
+	cr_expect_gt(fake_engine_retained(), 0);
 	for (i = 0; i < 5; i++) {
 		node_recv(&nodes[0], FI_ADDR_UNSPEC, in, 700, true, i, 0, 0, &in);
 		cr_assert_eq(node_poll(&nodes[0], &e, &err), 1);

@@ -170,6 +170,14 @@ static inline bool core_dom_is_private(const struct core_dom *dom)
 	return !dom->guarded;
 }
 
+/** Returns the heap bytes that unexpected messages may still take. */
+static inline size_t core_dom_unexpected_left(const struct core_dom *dom)
+{
+	size_t max = dom->limits.unexpected_mem, used = dom->unexpected_used;
+
+	return used < max ? max - used : 0; /* core_unexp_save takes more than is left */
+}
+
 /** Queues work for progress. */
 static inline void core_dom_work(struct core_dom *dom, struct core_work *work)
 {

@@ -279,7 +279,7 @@ static int core_coll_unexp_add(struct core_peer *peer, const struct wire_coll *h
 	size_t size = sizeof(struct core_coll_unexp) + len;
 	struct core_coll_unexp *unexp;
 
-	if (size > dom->limits.unexpected_mem - dom->unexpected_used)
+	if (size > core_dom_unexpected_left(dom))
 		return -FI_ENOMEM;
 	unexp = malloc(size);
 	if (!unexp)

@@ -119,7 +119,7 @@ static bool core_unexp_alloc(struct core_unexp *in, bool over_budget)
 		in->buf = in->inline_buf;
 		return true;
 	}
-	if (!over_budget && in->total > dom->limits.unexpected_mem - dom->unexpected_used) {
+	if (!over_budget && in->total > core_dom_unexpected_left(dom)) {
 		if (!dom->unexpected_warned)
 			UTIL_INFO(EP_DATA,
 				  "unexpected messages fill FI_COPYRPC_UNEXPECTED_MEM "
