@@ -19,7 +19,9 @@
 
 /* from -> to */
 static const bool core_peer_may[4][4] = {
-	[CORE_PEER_IDLE] = { [CORE_PEER_CONNECTING] = true, [CORE_PEER_UP] = true },
+	[CORE_PEER_IDLE] = { [CORE_PEER_CONNECTING] = true,
+			     [CORE_PEER_UP] = true,
+			     [CORE_PEER_DEAD] = true },
 	[CORE_PEER_CONNECTING] = { [CORE_PEER_UP] = true, [CORE_PEER_DEAD] = true },
 	[CORE_PEER_UP] = { [CORE_PEER_IDLE] = true, [CORE_PEER_DEAD] = true },
 	[CORE_PEER_DEAD] = { [CORE_PEER_CONNECTING] = true, [CORE_PEER_UP] = true },
@@ -411,16 +413,30 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 	CORE_MODULES_CALL(peer_closed, peer);
 }
 
+/**
+ * Ends what waits for a peer that has no connection and is about to be freed. The peer is DEAD
+ * before, so that no module sends to it: that would connect it again.
+ */
+static void core_peer_fail_unconnected(struct core_peer *peer)
+{
+	const struct core_ep *ep = peer->ep;
+
+	if (peer->state == CORE_PEER_CONNECTING)
+		ep->dom->engine_ops->connect_cancel(ep->eep, (struct sockaddr *)&peer->addr);
+	if (peer->state != CORE_PEER_DEAD)
+		core_peer_set_state(peer, CORE_PEER_DEAD);
+	core_op_fail_peer(peer, -FI_ESHUTDOWN);
+	CORE_MODULES_CALL(peer_failed, peer, -FI_ESHUTDOWN);
+}
+
 void core_peer_free(struct core_peer *peer)
 {
 	struct core_ep *ep = peer->ep;
 
-	if (peer->state == CORE_PEER_CONNECTING)
-		ep->dom->engine_ops->connect_cancel(ep->eep, (struct sockaddr *)&peer->addr);
 	if (peer->state == CORE_PEER_UP)
 		core_peer_fail(peer, -FI_ESHUTDOWN, CORE_PEER_IDLE);
 	else
-		core_op_fail_peer(peer, -FI_ESHUTDOWN);
+		core_peer_fail_unconnected(peer);
 	CORE_MODULES_CALL(peer_free, peer);
 	util_list_remove(&peer->ep_link);
 	util_list_remove(&peer->failback.work.link);

@@ -10,6 +10,8 @@
  *
  * A send (or a receive directed at a DEAD peer) starts the handshake and is queued. If the
  * handshake fails, all queued operations end with its error. The next use tries again.
+ *
+ * A peer without a channel that is freed is DEAD first.
  */
 #ifndef CORE_CORE_PEER_H
 #define CORE_CORE_PEER_H

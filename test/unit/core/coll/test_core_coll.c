@@ -63,6 +63,56 @@ Test(core_coll, a_second_group_of_the_same_members_has_another_id)
 		MUST(!coll_ended(me, &coll_world));
 }
 
+/** Joins nodes 0 and 1 to a group of their own, whose membership the application manages. */
+static void join_two(void)
+{
+	for (unsigned me = 0; me < COLL_NODES; me++)
+		core_coll_leave(&coll_world.groups[me]);
+	for (unsigned me = 0; me < 2; me++)
+		cr_assert_eq(coll_join(me, 2, 0, true), 0);
+}
+
+/** Removes the address of a member from the AV of node 0. */
+static void remove_member(unsigned member)
+{
+	bool gone;
+
+	core_av_remove(coll_world.nodes[0].ep.av, member, &gone);
+	cr_assert(gone);
+	core_ep_av_removed(&coll_world.nodes[0].ep, member);
+}
+
+Test(core_coll, a_removed_address_ends_operations_that_wait_for_its_connection)
+{
+	join_two();
+	fake_engine_kill(&coll_world.nodes[0].ep, &coll_world.nodes[1].ep, -FI_ESHUTDOWN);
+	nodes_settle(coll_world.nodes, 2);
+	fake_engine_cfg.lazy_up = 1000;
+	MUST(!coll_post(0, FI_BROADCAST, 1, 1, &coll_world));
+	MUST(coll_ended(0, &coll_world) == 1);
+	cr_assert_eq(core_peer_lookup(&coll_world.nodes[0].ep, 1)->state, CORE_PEER_CONNECTING);
+	remove_member(1);
+	MUST(coll_ended(0, &coll_world) == -FI_ESHUTDOWN);
+	MUST(coll_post(0, FI_BARRIER, 0, 0, &coll_world) == -FI_ESHUTDOWN);
+	nodes_settle(coll_world.nodes, COLL_NODES);
+	cr_expect_eq(coll_world.nodes[0].ep.tx_open, 0);
+}
+
+/* No notice of the abort is sent to the address that is being removed. */
+Test(core_coll, a_removed_address_that_was_never_connected_ends_operations)
+{
+	coll_world_close();
+	coll_world_open(1 << 20);
+	cr_assert_eq(coll_join(0, 4, 0, true), 0);
+	cr_assert_not_null(core_peer_get(&coll_world.nodes[0].ep, 2));
+	MUST(!coll_post(0, FI_ALLREDUCE, 0, 1, &coll_world));
+	cr_assert_eq(core_peer_lookup(&coll_world.nodes[0].ep, 2)->state, CORE_PEER_IDLE);
+	remove_member(2);
+	MUST(coll_ended(0, &coll_world) == -FI_ESHUTDOWN);
+	nodes_settle(coll_world.nodes, COLL_NODES);
+	cr_expect_eq(coll_world.nodes[0].ep.tx_open, 0);
+}
+
 /** Lets a member ask all peers for a better path, however short ago the last attempt was. */
 static void ask_all(unsigned me)
 {
