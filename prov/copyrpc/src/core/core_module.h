@@ -29,6 +29,8 @@ struct core_module {
 	void (*ep_flush)(struct core_ep *ep);
 	/* Messages of an unknown number may be lost, though their sender is alive. */
 	void (*ep_lost)(struct core_ep *ep, int err);
+	/* A peer has a new channel, which progress uses from its next call on. */
+	void (*peer_up)(struct core_peer *peer);
 	/*
 	 * A peer fails: the channel and its memory still exist. `err` 0, here and below: only the
 	 * connection ends, as agreed, and another one follows.

@@ -140,6 +140,14 @@ int core_op_submit(struct core_op *op, const struct core_op_ops *ops, struct cor
 	return 0;
 }
 
+void core_op_submit_later(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer)
+{
+	core_op_adopt(op, ops, peer);
+	core_op_queue(op, false);
+	core_peer_set_eager(peer);
+	core_op_schedule(peer);
+}
+
 void core_op_end(struct core_op *op)
 {
 	if (op->queued)

@@ -73,6 +73,13 @@ struct core_op {
  */
 int core_op_submit(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer);
 
+/**
+ * Submits an operation to a connected peer. Progress starts it. Used while a connection comes up,
+ * with no limit of the queue.
+ */
+void core_op_submit_later(struct core_op *op, const struct core_op_ops *ops,
+			  struct core_peer *peer);
+
 /** Adds an operation that has started and waits in no queue: it ends when the peer fails. */
 void core_op_adopt(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer);
 

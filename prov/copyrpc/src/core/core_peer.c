@@ -200,6 +200,7 @@ void core_peer_up(struct core_peer *peer, struct core_chan *chan)
 	peer->inject_pending = false;
 	peer->inject_err = 0;
 	core_peer_set_state(peer, CORE_PEER_UP);
+	CORE_MODULES_CALL(peer_up, peer);
 }
 
 struct core_peer *core_peer_make(struct core_ep *ep)

@@ -113,6 +113,64 @@ Test(core_coll, a_removed_address_that_was_never_connected_ends_operations)
 	cr_expect_eq(coll_world.nodes[0].ep.tx_open, 0);
 }
 
+/*
+ * Two members that live lose their connection while one of them waits in an operation. The other
+ * one posts it later, and finds out that its group was aborted.
+ */
+static void break_then_post(enum fi_collective_op coll)
+{
+	join_two();
+	MUST(!coll_post(0, coll, 0, 2000, &coll_world)); /* announced, not read */
+	fake_engine_kill(&coll_world.nodes[0].ep, &coll_world.nodes[1].ep, -FI_EIO);
+	nodes_settle(coll_world.nodes, COLL_NODES);
+	MUST(coll_ended(0, &coll_world) == -FI_EIO);
+	MUST(coll_ended(1, &coll_world) == 1);
+	MUST(!coll_post(1, coll, 0, 2000, &coll_world));
+	nodes_settle(coll_world.nodes, COLL_NODES);
+	MUST(coll_ended(1, &coll_world) == -FI_EIO);
+	MUST(coll_post(1, FI_BARRIER, 0, 0, &coll_world) == -FI_EIO);
+}
+
+Test(core_coll, a_member_that_posts_after_its_connection_broke_finds_the_group_aborted)
+{
+	break_then_post(FI_BARRIER);
+}
+
+Test(core_coll, a_member_that_only_receives_after_its_connection_broke_is_notified)
+{
+	break_then_post(FI_BROADCAST);
+}
+
+Test(core_coll, a_send_to_an_aborted_group_ends_with_its_error)
+{
+	join_two();
+	core_coll_abort(&coll_world.groups[0], -FI_EIO, false);
+	MUST(!coll_post(1, FI_BROADCAST, 1, 1, &coll_world));
+	nodes_settle(coll_world.nodes, COLL_NODES);
+	MUST(coll_ended(1, &coll_world) == -FI_EIO);
+}
+
+Test(core_coll, a_member_is_notified_of_aborts_when_it_connects_before_its_join)
+{
+	struct node *nodes = coll_world.nodes;
+
+	for (unsigned me = 0; me < COLL_NODES; me++)
+		core_coll_leave(&coll_world.groups[me]);
+	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_EIO);
+	nodes_settle(nodes, COLL_NODES);
+	cr_assert_eq(coll_join(0, 2, 0, true), 0);
+	core_coll_abort(&coll_world.groups[0], -FI_EIO, true);
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(node_send(&nodes[1], 0, &nodes, 1, false, 0, 0, NULL), 0);
+		nodes_settle(nodes, COLL_NODES);
+		fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ESHUTDOWN);
+		nodes_settle(nodes, COLL_NODES);
+	}
+	cr_expect_eq(nodes[1].dom.unexpected_used, 0);
+	cr_assert_eq(coll_join(1, 2, 0, true), 0);
+	MUST(coll_post(1, FI_BARRIER, 0, 0, &coll_world) == -FI_EIO);
+}
+
 /** Lets a member ask all peers for a better path, however short ago the last attempt was. */
 static void ask_all(unsigned me)
 {

@@ -190,6 +190,26 @@ Test(core_coll_msg, an_abort_before_the_join_aborts_the_group)
 	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_DONE, "second abort");
 }
 
+Test(core_coll_msg, aborts_before_the_join_are_kept_once_beyond_the_limit)
+{
+	struct wire_coll coll = { .from = 1, .what = WIRE_COLL_ABORT, .status = FI_EIO };
+	const struct util_list *kept = &nodes[0].ep.coll->unexp;
+	size_t cnt = 0;
+
+	nodes[0].dom.limits.unexpected_mem = 0;
+	for (unsigned i = 0; i < 2 * CORE_COLL_ABORTS_MAX; i++) {
+		coll.group = 2 * (i + 1); /* none has an even id */
+		for (unsigned again = 0; again < 2; again++) {
+			cr_assert_eq(arrive_with(&coll, 0), CORE_RX_DONE);
+			cr_assert_eq(reply.status, 0);
+		}
+	}
+	cr_expect_eq(nodes[0].dom.unexpected_used, 0);
+	for (const struct util_list *it = kept->next; it != kept; it = it->next)
+		cnt++;
+	cr_expect_eq(cnt, CORE_COLL_ABORTS_MAX);
+}
+
 Test(core_coll_msg, an_endpoint_without_collectives_replies_with_an_error)
 {
 	struct wire_coll coll = put(0);

@@ -215,7 +215,7 @@ ssize_t core_coll_post(struct core_coll_group *group, const struct core_coll_arg
 	return group->err ? group->err : core_coll_op_post(group, args, false);
 }
 
-/* --- peers that fail ----------------------------------------------------------------------- */
+/* --- peers that come up or fail ------------------------------------------------------------ */
 
 static bool core_coll_group_needs(struct core_coll_group *group, fi_addr_t addr)
 {
@@ -228,6 +228,23 @@ static bool core_coll_group_needs(struct core_coll_group *group, fi_addr_t addr)
 		if (core_coll_op_needs(UTIL_CONTAINER_OF(it, struct core_coll_op, link), member))
 			return true;
 	return false;
+}
+
+void core_coll_peer_up(struct core_peer *peer)
+{
+	struct core_coll *coll = peer->ep->coll;
+	struct core_coll_group *group;
+	struct util_list *it, *tmp;
+	uint32_t member;
+
+	if (!coll)
+		return;
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &coll->groups) {
+		group = UTIL_CONTAINER_OF(it, struct core_coll_group, link);
+		if (group->err && !core_coll_rank_of(group, peer->fi_addr, &member) &&
+		    member != group->me)
+			core_coll_msg_abort_later(group, peer);
+	}
 }
 
 void core_coll_fail_peer(struct core_peer *peer, int err)

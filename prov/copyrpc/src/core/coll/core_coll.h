@@ -11,10 +11,12 @@
  *     -> messages (core_coll_msg.h) -> end
  *
  * Messages that arrive before their operation is posted are kept: short ones with their bytes, of
- * long ones only the announcement. All count as unexpected messages (core_limits).
+ * long ones only the announcement. All count as unexpected messages (core_limits), except aborts of
+ * groups that are not joined yet: one per peer and group is kept, and the oldest of too many go.
  *
  * A member that fails aborts the group and notifies the others. Their open operations, and all
- * later ones in this group, end with an error.
+ * later ones in this group, end with an error. A member that cannot be reached then is notified
+ * when a connection to it comes up.
  */
 #ifndef CORE_COLL_CORE_COLL_H
 #define CORE_COLL_CORE_COLL_H
@@ -33,6 +35,8 @@
 /** Most bytes from one member for one other. */
 #define CORE_COLL_LEN_MAX     (1u << 30)
 #define CORE_COLL_MEMBERS_MAX 65536u
+/** Most aborts of one peer that are kept for groups that are not joined here. */
+#define CORE_COLL_ABORTS_MAX 1024u
 
 struct core_coll_group {
 	struct util_list link; /* core_coll.groups */
@@ -129,6 +133,8 @@ ssize_t core_coll_post(struct core_coll_group *group, const struct core_coll_arg
 /** Finds the rank of an address in the group. Returns 0 and *rank, or -FI_EINVAL. */
 int core_coll_rank_of(const struct core_coll_group *group, fi_addr_t addr, uint32_t *rank);
 
+/** Called when a peer is up: notifies it of the groups with it that were aborted. */
+void core_coll_peer_up(struct core_peer *peer);
 /** Called when a peer fails, and before it is freed. */
 void core_coll_fail_peer(struct core_peer *peer, int err);
 void core_coll_forget_peer(struct core_peer *peer);

@@ -253,6 +253,15 @@ int core_coll_msg_read(struct core_coll_op *op, struct core_coll_move *move)
 	return core_coll_msg_post(op, move, WIRE_COLL_READ);
 }
 
+static struct core_coll_msg *core_coll_msg_new_abort(const struct core_coll_group *group)
+{
+	struct core_coll_msg *msg = core_coll_msg_new(group, 0, WIRE_COLL_ABORT);
+
+	if (msg)
+		msg->head.status = (uint32_t)-group->err;
+	return msg;
+}
+
 void core_coll_msg_abort(struct core_coll_group *group, uint32_t member)
 {
 	const struct core_peer *peer = core_peer_get(group->ep, group->members[member]);
@@ -262,26 +271,27 @@ void core_coll_msg_abort(struct core_coll_group *group, uint32_t member)
 	if (!peer || peer->state == CORE_PEER_DEAD ||
 	    (peer->state == CORE_PEER_IDLE && peer->incarnation))
 		return;
-	msg = core_coll_msg_new(group, 0, WIRE_COLL_ABORT);
-	if (!msg)
-		return;
-	msg->head.status = (uint32_t)-group->err;
-	core_coll_msg_submit(group, member, msg);
+	msg = core_coll_msg_new_abort(group);
+	if (msg)
+		core_coll_msg_submit(group, member, msg);
+}
+
+void core_coll_msg_abort_later(struct core_coll_group *group, struct core_peer *peer)
+{
+	struct core_coll_msg *msg = core_coll_msg_new_abort(group);
+
+	if (msg)
+		core_op_submit_later(&msg->op, &core_coll_msg_ops, peer);
 }
 
 /* --- receive side -------------------------------------------------------------------------- */
 
-/* Keeps a message until its operation is posted. Returns 0 or -FI_ENOMEM. */
+/* Keeps a message of `size` bytes with its record. Returns 0 or -FI_ENOMEM. */
 static int core_coll_unexp_add(struct core_peer *peer, const struct wire_coll *head,
-			       const uint8_t *data, size_t len)
+			       const uint8_t *data, size_t len, size_t size)
 {
-	struct core_dom *dom = peer->ep->dom;
-	size_t size = sizeof(struct core_coll_unexp) + len;
-	struct core_coll_unexp *unexp;
+	struct core_coll_unexp *unexp = malloc(size);
 
-	if (size > core_dom_unexpected_left(dom))
-		return -FI_ENOMEM;
-	unexp = malloc(size);
 	if (!unexp)
 		return -FI_ENOMEM;
 	*unexp = (struct core_coll_unexp){
@@ -295,9 +305,45 @@ static int core_coll_unexp_add(struct core_peer *peer, const struct wire_coll *h
 	};
 	if (len)
 		memcpy(unexp->data, data, len);
-	dom->unexpected_used += size;
 	util_list_push_back(&peer->ep->coll->unexp, &unexp->link);
 	return 0;
+}
+
+/* Keeps a PUT until its operation is posted. Returns 0 or -FI_ENOMEM. */
+static int core_coll_keep_put(struct core_peer *peer, const struct wire_coll *head,
+			      const uint8_t *data, size_t len)
+{
+	struct core_dom *dom = peer->ep->dom;
+	size_t size = sizeof(struct core_coll_unexp) + len;
+	int ret;
+
+	if (size > core_dom_unexpected_left(dom))
+		return -FI_ENOMEM;
+	ret = core_coll_unexp_add(peer, head, data, len, size);
+	if (!ret)
+		dom->unexpected_used += size;
+	return ret;
+}
+
+/* Keeps an abort until its group is joined, one per peer and group. Returns 0 or -FI_ENOMEM. */
+static int core_coll_keep_abort(struct core_peer *peer, const struct wire_coll *head)
+{
+	struct core_coll_unexp *unexp, *oldest = NULL;
+	struct util_list *it, *tmp;
+	unsigned cnt = 0;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->ep->coll->unexp) {
+		unexp = UTIL_CONTAINER_OF(it, struct core_coll_unexp, link);
+		if (unexp->peer != peer || !unexp->abort)
+			continue;
+		if (unexp->group == head->group)
+			return 0;
+		if (!cnt++)
+			oldest = unexp;
+	}
+	if (cnt >= CORE_COLL_ABORTS_MAX)
+		core_coll_unexp_free(peer->ep, oldest);
+	return core_coll_unexp_add(peer, head, NULL, 0, sizeof(struct core_coll_unexp));
 }
 
 /* Returns true if the sender is the member in the header. */
@@ -318,7 +364,7 @@ static int core_coll_on_put(struct core_coll_group *group, struct core_peer *pee
 	if (group)
 		move = core_coll_open_move(group, head->seq, head->from, false, &op);
 	if (!move || move->reading)
-		return core_coll_unexp_add(peer, head, data, len);
+		return core_coll_keep_put(peer, head, data, len);
 	if (!core_coll_len_matches(move, head->len)) {
 		core_coll_move_end(op, move, -FI_EINVAL);
 		return -FI_EINVAL;
@@ -370,6 +416,16 @@ static enum core_rx_verdict core_coll_on_read(struct core_coll_group *group, str
 	return CORE_RX_DONE;
 }
 
+/* Handles an ABORT: aborts the group, or the later join. Returns 0 or -FI_ENOMEM. */
+static int core_coll_on_abort(struct core_coll_group *group, struct core_peer *peer,
+			      const struct wire_coll *head)
+{
+	if (!group)
+		return core_coll_keep_abort(peer, head);
+	core_coll_abort(group, -(int)head->status, false);
+	return 0;
+}
+
 static bool core_coll_parse(const struct core_head *head, struct wire_coll *coll, size_t *len)
 {
 	if (head->tagged || head->has_data || head->body_len < sizeof(*coll))
@@ -408,9 +464,11 @@ enum core_rx_verdict core_coll_on_call(struct core_chan *chan, struct core_call_
 		return CORE_RX_BAD;
 	if (coll.what == WIRE_COLL_READ)
 		return core_coll_on_read(group, chan, ref, &coll);
-	if (coll.what == WIRE_COLL_ABORT && group)
-		core_coll_abort(group, -(int)coll.status, false);
-	else if (!group || !group->err)
+	if (coll.what == WIRE_COLL_ABORT)
+		ret = core_coll_on_abort(group, peer, &coll);
+	else if (group && group->err)
+		ret = group->err; /* the sender aborts its group, too */
+	else
 		ret = core_coll_on_put(group, peer, &coll, head->body + sizeof(coll), len);
 	core_coll_reply(chan, ref, ret, 0, NULL, 0);
 	return CORE_RX_DONE;

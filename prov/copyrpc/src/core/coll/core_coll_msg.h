@@ -40,6 +40,8 @@ int core_coll_msg_put(struct core_coll_op *op, struct core_coll_move *move);
 int core_coll_msg_read(struct core_coll_op *op, struct core_coll_move *move);
 /** Notifies a member of the abort, if it can be reached. */
 void core_coll_msg_abort(struct core_coll_group *group, uint32_t member);
+/** Notifies a peer that has just come up of the abort, in progress. */
+void core_coll_msg_abort_later(struct core_coll_group *group, struct core_peer *peer);
 /** Detaches the messages of an operation that has ended. */
 void core_coll_msg_forget(struct core_coll_op *op);
 

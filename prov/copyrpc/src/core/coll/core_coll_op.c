@@ -17,7 +17,8 @@
 void core_coll_unexp_free(struct core_ep *ep, struct core_coll_unexp *unexp)
 {
 	util_list_remove(&unexp->link);
-	ep->dom->unexpected_used -= sizeof(*unexp) + (unexp->whole ? unexp->len : 0);
+	if (!unexp->abort)
+		ep->dom->unexpected_used -= sizeof(*unexp) + (unexp->whole ? unexp->len : 0);
 	free(unexp);
 }
 

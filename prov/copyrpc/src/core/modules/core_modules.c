@@ -40,6 +40,7 @@ const struct core_module core_modules[CORE_MODULE_CNT] = {
 	},
 	{
 		.ep_close = core_coll_fini,
+		.peer_up = core_coll_peer_up,
 		.peer_failed = core_coll_fail_peer,
 		.peer_free = core_coll_forget_peer,
 	},
