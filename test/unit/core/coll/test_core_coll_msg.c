@@ -190,6 +190,68 @@ Test(core_coll_msg, an_abort_before_the_join_aborts_the_group)
 	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_DONE, "second abort");
 }
 
+/** Delivers an early PUT with its bytes, and the announcement of another one. */
+static void arrive_early(void)
+{
+	struct wire_coll coll = put(1000);
+
+	cr_assert_eq(arrive_with(&coll, 1000), CORE_RX_DONE);
+	coll.seq = 1;
+	cr_assert_eq(arrive_with(&coll, 0), CORE_RX_DONE);
+	cr_assert_gt(nodes[0].dom.unexpected_used, 1000);
+}
+
+Test(core_coll_msg, leaving_the_group_frees_its_messages_alone)
+{
+	struct wire_coll other = put(10);
+	size_t used;
+
+	other.group = 12;
+	cr_assert_eq(arrive_with(&other, 10), CORE_RX_DONE);
+	used = nodes[0].dom.unexpected_used;
+	arrive_early();
+	core_coll_leave(&group);
+	cr_expect_eq(nodes[0].dom.unexpected_used, used);
+}
+
+Test(core_coll_msg, an_abort_frees_the_messages_of_the_group)
+{
+	struct wire_coll coll = {
+		.group = group.id, .from = 1, .what = WIRE_COLL_ABORT, .status = FI_ECONNRESET
+	};
+	struct wire_coll late = put(10);
+
+	arrive_early();
+	cr_assert_eq(arrive_with(&coll, 0), CORE_RX_DONE);
+	cr_expect_eq(nodes[0].dom.unexpected_used, 0);
+	cr_assert_eq(arrive_with(&late, 10), CORE_RX_DONE);
+	cr_expect_eq(reply.status, FI_ECONNRESET);
+	cr_expect_eq(nodes[0].dom.unexpected_used, 0);
+}
+
+/* The read of an announced message fails the group while the message is taken. */
+Test(core_coll_msg, an_abort_while_a_kept_message_is_taken_ends_the_operation)
+{
+	static uint8_t bytes[5000];
+	struct core_coll_args args = {
+		.call = { .coll = FI_BROADCAST, .root = 1, .buf = bytes, .len = sizeof(bytes) },
+		.size = 1,
+	};
+	struct wire_coll coll = put(sizeof(bytes));
+	struct fi_cq_err_entry err = { 0 };
+	struct core_cqe e = { 0 };
+
+	cr_assert_eq(node_send(&nodes[0], 1, bytes, 1, false, 0, 0, NULL), 0);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(node_poll(&nodes[0], &e, &err), 1);
+	cr_assert_eq(arrive_with(&coll, 0), CORE_RX_DONE);
+	cr_assert_eq(core_coll_post(&group, &args), 0);
+	nodes_settle(nodes, 2);
+	cr_expect_eq(node_poll(&nodes[0], &e, &err), -FI_EAVAIL, "node 1 has no collectives");
+	cr_expect_eq(err.err, FI_EOPNOTSUPP);
+	cr_expect_eq(nodes[0].dom.unexpected_used, 0);
+}
+
 Test(core_coll_msg, aborts_before_the_join_are_kept_once_beyond_the_limit)
 {
 	struct wire_coll coll = { .from = 1, .what = WIRE_COLL_ABORT, .status = FI_EIO };

@@ -55,6 +55,19 @@ struct core_coll_group *core_coll_find(struct core_ep *ep, uint64_t id)
 	return NULL;
 }
 
+/* Frees messages that were kept for the group: PUTs, and with `aborts` also aborts. */
+static void core_coll_drop_kept(const struct core_coll_group *group, bool aborts)
+{
+	struct util_list *it, *tmp;
+	struct core_coll_unexp *unexp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &group->ep->coll->unexp) {
+		unexp = UTIL_CONTAINER_OF(it, struct core_coll_unexp, link);
+		if (unexp->group == group->id && (aborts || !unexp->abort))
+			core_coll_unexp_free(group->ep, unexp);
+	}
+}
+
 void core_coll_abort(struct core_coll_group *group, int err, bool notify)
 {
 	uint32_t i;
@@ -66,6 +79,7 @@ void core_coll_abort(struct core_coll_group *group, int err, bool notify)
 	for (i = 0; notify && i < group->cnt; i++)
 		if (i != group->me)
 			core_coll_msg_abort(group, i);
+	core_coll_drop_kept(group, false);
 	core_coll_op_fail_all(group, err);
 }
 
@@ -205,6 +219,7 @@ void core_coll_leave(struct core_coll_group *group)
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &group->ops)
 		core_coll_op_cancel(UTIL_CONTAINER_OF(it, struct core_coll_op, link));
+	core_coll_drop_kept(group, true);
 	util_list_remove(&group->link);
 	free(group->members);
 	group->members = NULL;

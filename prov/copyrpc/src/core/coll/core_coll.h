@@ -13,6 +13,7 @@
  * Messages that arrive before their operation is posted are kept: short ones with their bytes, of
  * long ones only the announcement. All count as unexpected messages (core_limits), except aborts of
  * groups that are not joined yet: one per peer and group is kept, and the oldest of too many go.
+ * An abort and the leave of a group free what was kept for it.
  *
  * A member that fails aborts the group and notifies the others. Their open operations, and all
  * later ones in this group, end with an error. A member that cannot be reached then is notified
@@ -124,7 +125,7 @@ void core_coll_fini(struct core_ep *ep);
 int core_coll_join(struct core_ep *ep, struct core_coll_group *group, const fi_addr_t *members,
 		   uint32_t cnt, uint64_t parent, bool managed);
 
-/** Leaves the group: open operations end with FI_ECANCELED. */
+/** Leaves the group: open operations end with FI_ECANCELED, kept messages are freed. */
 void core_coll_leave(struct core_coll_group *group);
 
 /** Starts an operation. Returns 0, -FI_ENOMEM, or the error of an aborted group. */

@@ -150,6 +150,7 @@ static int core_coll_receive(struct core_coll_op *op, struct core_coll_move *mov
 
 	if (!unexp)
 		return core_coll_wait_connected(op, move);
+	util_list_remove(&unexp->link); /* an abort meanwhile frees those in the list */
 	if (!core_coll_len_matches(move, unexp->len))
 		ret = -FI_EINVAL;
 	else if (!unexp->whole)
