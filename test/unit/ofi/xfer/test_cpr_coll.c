@@ -4,7 +4,10 @@
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "unit/ofi/ofi_fixture.h"
 #include "util/clock.h"
@@ -171,6 +174,37 @@ Test(cpr_coll, membership_managed_by_the_application_needs_no_messages)
 	cr_expect_eq(event, FI_JOIN_COMPLETE);
 }
 
+static struct fid_mc **guarded; /* a page that is protected until its first access */
+static volatile sig_atomic_t events_before = -1;
+
+static void on_first_access(int sig)
+{
+	uint32_t event;
+
+	events_before = fi_eq_read(eq, &event, NULL, 0, FI_PEEK) >= 0;
+	mprotect(guarded, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE);
+}
+
+/* A thread that reads the event uses the group at once. */
+Test(cpr_coll, the_group_is_returned_before_its_event)
+{
+	struct sigaction act = { .sa_handler = on_first_access };
+	size_t len = (size_t)sysconf(_SC_PAGESIZE);
+	uint32_t event;
+
+	bind_eq();
+	guarded = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert(guarded != MAP_FAILED);
+	cr_assert_eq(sigaction(SIGSEGV, &act, NULL), 0);
+	cr_assert_eq(fi_join_collective(p.ep[0], FI_ADDR_NOTAVAIL, set, 0, guarded, &p), 0);
+	signal(SIGSEGV, SIG_DFL);
+	cr_expect_eq(events_before, 0);
+	mc[0] = *guarded;
+	munmap(guarded, len);
+	cr_assert_eq(next_event(&event, NULL, 0), 0);
+	cr_expect_eq(event, FI_JOIN_COMPLETE);
+}
+
 Test(cpr_coll, a_group_that_is_closed_ends_its_operations)
 {
 	struct fi_cq_err_entry err = { 0 };
@@ -199,6 +233,7 @@ Test(cpr_coll, invalid_arguments_are_refused)
 	bind_eq();
 	cr_expect_eq(fi_join_collective(ep, set_addr(), set, FI_SEND, &none, NULL), -FI_EBADFLAGS);
 	cr_expect_eq(fi_join_collective(ep, 12345, set, 0, &none, NULL), -FI_EINVAL);
+	cr_expect_null(none);
 	cr_expect_eq(fi_join(ep, in, 0, &none, NULL), -FI_ENOSYS, "multicast");
 	cr_assert_eq(fi_join_collective(ep, set_addr(), set, 0, &mc[0], NULL), 0);
 	group = fi_mc_addr(mc[0]);

@@ -165,15 +165,17 @@ int cpr_coll_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct f
 	mc->context = context;
 	mc->fid.fi_addr = (fi_addr_t)(uintptr_t)mc;
 	mc->group.joined = cpr_mc_joined;
-	ret = cpr_mc_join(mc, addr);
-	if (ret) {
-		cpr_eq_forget(ep->eq_user.eq, &mc->fid.fid);
-		free(mc);
-		return ret;
-	}
+	/* Another thread may read the event, and close the group, before the join returns. */
 	cpr_ref_get(&ep->refs);
 	*out = &mc->fid;
-	return 0;
+	ret = cpr_mc_join(mc, addr);
+	if (!ret)
+		return 0;
+	*out = NULL;
+	cpr_ref_put(&ep->refs);
+	cpr_eq_forget(ep->eq_user.eq, &mc->fid.fid);
+	free(mc);
+	return ret;
 }
 
 /* ---- operations ---- */
