@@ -45,6 +45,7 @@ struct core_mr {
 	uint64_t len;                   /* sum of iov */
 	struct core_cntr *remote_read;  /* counts ended accesses of peers, or NULL */
 	struct core_cntr *remote_write; /* counts ended accesses of peers, or NULL */
+	uint32_t renewals;              /* in progress: peers get no lease meanwhile */
 	uint32_t users;                 /* transfers in progress by device or kernel */
 	struct util_list exposures;     /* core_rma_deferred.mr_link */
 	struct util_list lessees;       /* core_rma_lessee.mr_link: peers with a lease */

@@ -84,7 +84,7 @@ struct wire_lease_call {
 
 /** Response to a REQUEST. */
 struct wire_lease {
-	uint32_t status; /* 0, or a positive FI_E*: no such region now */
+	uint32_t status; /* 0, or a positive FI_E*: no such region, or no lease, now */
 	uint32_t rights; /* WIRE_LEASE_*; 0: the region is accessed by calls only */
 	uint64_t base;   /* first address of the region for accesses */
 	uint64_t len;    /* bytes of the region */

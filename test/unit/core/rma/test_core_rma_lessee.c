@@ -149,6 +149,27 @@ Test(core_rma_lessee, a_revocation_finds_its_turn_when_there_was_no_room)
 	rma_stop();
 }
 
+/* Peers whose leases are revoked ask for new ones at once. */
+Test(core_rma_lessee, a_region_that_is_renewed_gives_no_lease_until_then)
+{
+	struct core_mr *mr = &rma_regions[1];
+
+	start();
+	cr_expect_eq(access_all(), 3);
+	core_rma_lessee_renew(mr);
+	cr_expect(core_mr_is_busy(mr));
+	rma_settle();
+	for (unsigned i = 0; i < 3; i++) {
+		cr_expect_eq(access_all(), 0, "by calls");
+		cr_expect_not(core_mr_is_busy(mr));
+		core_rma_lessee_revoke(mr);
+	}
+	core_mr_dereg(mr);
+	core_rma_lessee_renewed(mr);
+	cr_expect_eq(access_all(), 3, "the first access requests the lease");
+	rma_stop();
+}
+
 Test(core_rma_lessee, malformed_calls_break_the_protocol)
 {
 	struct wire_lease_call call = { .key = RMA_KEY, .kind = 2 };

@@ -6,9 +6,9 @@
  *
  *   initiator                                target
  *   request ------- REQUEST(key) ----------> registers the region, records the lessee
- *   lease   <------ rights, bounds, rkey --- (or: calls only; or: no such region)
+ *   lease   <------ rights, bounds, rkey --- (or: calls only; or: no such region or no lease now)
  *   direct accesses, any number              nothing
- *           <------ REVOKE(key) ------------ fi_close of the region, or a counter is bound to it
+ *           <------ REVOKE(key) ------------ fi_close or renewal of the region
  *   waits for those in progress
  *           ------- response --------------> deregisters the region
  *
@@ -122,6 +122,12 @@ enum core_rx_verdict core_rma_on_lease(struct core_chan *chan, struct core_call_
 				       struct core_head *head, core_retain_t retain);
 /** Revokes the leases of a region. Called again while it is busy, until all could be sent. */
 void core_rma_lessee_revoke(struct core_mr *mr);
+/**
+ * Begin and end a renewal of a region: its leases are revoked, and requests get FI_EAGAIN until its
+ * end. Called with the locks of all domains. The caller deregisters the region in between.
+ */
+void core_rma_lessee_renew(struct core_mr *mr);
+void core_rma_lessee_renewed(struct core_mr *mr);
 /** Forgets the lessees of a region. The caller deregisters it. */
 void core_rma_lessee_forget(struct core_mr *mr);
 /** Forgets the leases of a peer that has failed. */

@@ -115,17 +115,25 @@ static void core_rma_lessee_terms(struct core_chan *chan, struct core_mr *mr,
 	terms->rkey = reg->key;
 }
 
+/** Returns 0, or the status (FI_E*) for a request that the peer's next access repeats. */
+static uint32_t core_rma_lessee_refusal(const struct core_mr *mr)
+{
+	if (!mr)
+		return FI_EKEYREJECTED;
+	return mr->renewals ? FI_EAGAIN : 0;
+}
+
 static enum core_rx_verdict core_rma_lessee_request(struct core_chan *chan,
 						    struct core_call_ref ref, uint64_t key)
 {
 	struct core_peer *peer = chan->peer;
 	struct core_mr *mr = core_mr_find(peer->ep->dom->mrs, key);
 	struct core_rma_lessee *lessee;
-	struct wire_lease terms = { .status = mr ? 0 : FI_EKEYREJECTED };
+	struct wire_lease terms = { .status = core_rma_lessee_refusal(mr) };
 
 	if (ref.resp_max < sizeof(terms))
 		return CORE_RX_BAD;
-	if (mr)
+	if (!terms.status)
 		core_rma_lessee_terms(chan, mr, &terms);
 	lessee = terms.rights ? core_rma_lessee_add(peer, mr) : NULL;
 	if (terms.rights && (!lessee || lessee->revoking))
@@ -194,6 +202,17 @@ void core_rma_lessee_revoke(struct core_mr *mr)
 		if (core_op_submit(&lessee->op, &core_rma_lessee_ops, lessee->peer))
 			lessee->revoking = false;
 	}
+}
+
+void core_rma_lessee_renew(struct core_mr *mr)
+{
+	mr->renewals++;
+	core_rma_lessee_revoke(mr);
+}
+
+void core_rma_lessee_renewed(struct core_mr *mr)
+{
+	mr->renewals--;
 }
 
 /* A revocation that is in progress stays with its peer: it still spares the connection. */

@@ -95,9 +95,10 @@ static void cpr_mr_remove(struct cpr_mr *mr)
 static void cpr_mr_renew(struct cpr_mr *mr)
 {
 	cpr_pdom_lock_all(mr->domain);
-	core_rma_lessee_revoke(&mr->core);
+	core_rma_lessee_renew(&mr->core);
 	cpr_mr_drain(mr);
 	mr->core.unfit = false;
+	core_rma_lessee_renewed(&mr->core);
 	cpr_pdom_unlock_all(mr->domain);
 }
 
