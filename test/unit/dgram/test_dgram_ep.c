@@ -42,6 +42,25 @@ Test(dgram_ep, a_removed_address_is_unknown_and_may_be_inserted_again)
 	dgram_pair_close(&p);
 }
 
+/* The device reports each eighth datagram. */
+Test(dgram_ep, handles_of_removed_addresses_are_freed_when_their_datagrams_are_done)
+{
+	struct dev_desc desc;
+
+	dgram_pair_open(&p);
+	cr_assert_eq(fake_net_ops.describe(p.ep[1]->dg, &desc), 0);
+	for (unsigned i = 0; i < 100; i++) {
+		cr_assert_eq(dgram_pair_send(&p, out, 100, i % 3 ? 0 : FI_MORE), 0);
+		remove_number(p.number[1]);
+		cr_expect_gt(p.ep[0]->removed_cnt, 0, "the last datagram may use it");
+		cr_expect_leq(p.ep[0]->removed_cnt, 8);
+		dgram_pair_run(&p);
+		cr_assert_eq(dgram_av_insert(p.av, &desc, &p.number[1]), 0);
+	}
+	cr_expect_eq(p.net.cnt.delivered, 100);
+	dgram_pair_close(&p);
+}
+
 Test(dgram_ep, a_sender_is_named_while_it_is_in_the_av)
 {
 	dgram_pair_open(&p);

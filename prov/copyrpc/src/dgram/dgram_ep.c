@@ -138,7 +138,7 @@ static void dgram_ep_forget_all(struct dgram_ep *ep)
 		if (ep->ahs[n])
 			ep->ops->forget(ep->dg, ep->ahs[n]);
 	for (uint32_t i = 0; i < ep->removed_cnt; i++)
-		ep->ops->forget(ep->dg, ep->removed[i]);
+		ep->ops->forget(ep->dg, ep->removed[i].ah);
 	if (ep->self)
 		ep->ops->forget(ep->dg, ep->self);
 	free(ep->ahs);
@@ -294,6 +294,22 @@ static int dgram_ep_name_sender(struct dgram_ep *ep, const struct dev_dgram_ah *
 	return dgram_map_put(&ep->senders, &key, number);
 }
 
+/*
+ * Frees the handles of removed numbers whose datagrams are done. Called at changes of the AV, not
+ * by progress: a poll has no instruction to spare for it.
+ */
+static void dgram_ep_free_removed(struct dgram_ep *ep)
+{
+	uint32_t cnt = 0;
+
+	while (cnt < ep->removed_cnt && (int32_t)(ep->dg->tx_done - ep->removed[cnt].end) >= 0)
+		ep->ops->forget(ep->dg, ep->removed[cnt++].ah);
+	if (!cnt)
+		return;
+	ep->removed_cnt -= cnt;
+	memmove(ep->removed, ep->removed + cnt, ep->removed_cnt * sizeof(ep->removed[0]));
+}
+
 int dgram_ep_resolve(struct dgram_ep *ep, uint64_t number, struct dev_dgram_ah **out)
 {
 	struct dev_dgram_ah *ah;
@@ -302,6 +318,7 @@ int dgram_ep_resolve(struct dgram_ep *ep, uint64_t number, struct dev_dgram_ah *
 
 	if (!dgram_av_desc(ep->av, number, &desc))
 		return -FI_EINVAL;
+	dgram_ep_free_removed(ep);
 	ret = dgram_ep_reserve(ep, number);
 	if (!ret)
 		ret = ep->ops->resolve(ep->dg, &desc, &ah);
@@ -336,8 +353,9 @@ int dgram_ep_inserted(struct dgram_ep *ep, uint64_t number)
 /* Frees the address handle, later if datagrams in flight may still use it. */
 static void dgram_ep_defer_free(struct dgram_ep *ep, struct dev_dgram_ah *ah)
 {
-	struct dev_dgram_ah **gone;
+	struct dgram_gone *gone;
 
+	dgram_ep_free_removed(ep);
 	if (!ep->burst_cnt && ep->dg->tx_done == ep->dg->tx_posted) {
 		ep->ops->forget(ep->dg, ah);
 		return;
@@ -346,7 +364,8 @@ static void dgram_ep_defer_free(struct dgram_ep *ep, struct dev_dgram_ah *ah)
 	if (!gone)
 		return; /* Leaked until the process ends */
 	ep->removed = gone;
-	gone[ep->removed_cnt++] = ah;
+	gone[ep->removed_cnt++] =
+		(struct dgram_gone){ .ah = ah, .end = ep->dg->tx_posted + ep->burst_cnt };
 }
 
 void dgram_ep_removed(struct dgram_ep *ep, uint64_t number)

@@ -61,6 +61,12 @@ struct dgram_recv {
 	struct iovec iov[DGRAM_IOV_MAX];
 };
 
+/** Address handle of a removed number. */
+struct dgram_gone {
+	struct dev_dgram_ah *ah;
+	uint32_t end; /* Datagrams before this number may use it */
+};
+
 struct dgram_ep {
 	struct dev_dgram *dg;
 	const struct dev_dgram_ops *ops;
@@ -91,8 +97,9 @@ struct dgram_ep {
 	struct util_list link; /* dgram_engine.eps */
 	struct dgram_engine *engine;
 	const struct dgram_av *av;
-	struct dgram_map senders;      /* dev_dgram_id -> number; used with `source` */
-	struct dev_dgram_ah **removed; /* Handles of removed numbers, freed at close */
+	struct dgram_map senders; /* dev_dgram_id -> number; used with `source` */
+	/* Handles of removed numbers, oldest first; freed at changes of the AV and at close */
+	struct dgram_gone *removed;
 	uint32_t removed_cnt;
 	struct dev_dgram_ah *self; /* Handle of this endpoint: see dgram_ep_is_busy */
 	uint32_t self_number;
