@@ -71,6 +71,33 @@ Test(cm_fork, a_child_holds_no_copy_of_any_descriptor)
 	close_both();
 }
 
+/* The copy of a node has no epoll set, so no descriptor can be watched there. */
+static void listen_in_child(void)
+{
+	struct cm_listener *listener = NULL;
+	unsigned before = cm_test_fd_count();
+	union cm_addr addr;
+
+	cm_test_addr("127.0.0.1", 0, &addr);
+	CM_CHECK(cm_listener_open(node_a, &addr.sa, 8, NULL, NULL, &listener) < 0);
+	CM_CHECK(!listener);
+	_exit(cm_test_fd_count() == before ? 0 : 1);
+}
+
+Test(cm_fork, a_listener_that_cannot_be_watched_leaves_no_descriptor)
+{
+	int status;
+	pid_t pid;
+
+	node_a = cm_test_node(NULL, 0);
+	pid = fork();
+	if (!pid)
+		listen_in_child();
+	cr_assert(waitpid(pid, &status, 0) == pid);
+	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "%x", status);
+	cm_node_close(node_a);
+}
+
 /* Connects from a process of its own, which forks once more and is killed. */
 static void be_killed(int go, int tell)
 {

@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cm/base/cm_fd.h"
 #include "cm/base/cm_mac.h"
@@ -247,6 +248,8 @@ static int cm_listener_start(struct cm_listener *listener)
 	cm_node_lock(listener->node);
 	ret = cm_src_open(listener->node, &listener->src, fd);
 	cm_node_unlock(listener->node);
+	if (ret)
+		close(fd);
 	return ret;
 }
 
