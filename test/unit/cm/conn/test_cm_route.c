@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cm/conn/cm_conn.h"
 #include "cm/conn/cm_connect.h"
@@ -395,5 +396,66 @@ Test(cm_route, a_name_that_no_peer_can_have_makes_a_hello_malformed)
 	cr_expect(cm_raw_peer_get_ack(&g.s, &g.to, &ack), "there was another reply");
 	cr_expect_eq(cm_end_stats(&g.a).rx_malformed, 3);
 	cr_expect_eq(cm_end_get(&g.a, &g.a.prepared), 0);
+	dgram_peer_close(&g);
+}
+
+/** Makes a raw peer of the process of `s` at another address, with the same port. */
+static void open_at(struct cm_raw_peer *other, const struct cm_raw_peer *s, const char *ip)
+{
+	*other = *s;
+	cm_test_addr(ip, cm_addr_port(&s->addr), &other->addr);
+	other->udp = cm_udp_bind(&other->addr);
+	cr_assert_geq(other->udp, 0);
+}
+
+/** Requests a connection to both addresses, and cancels after the HELLO to `first`. */
+static void request_and_cancel(struct dgram_peer *g, struct cm_raw_peer *first)
+{
+	struct wire_cm_pkt req, ack = { .type = WIRE_CM_ACK, .ack.paths = WIRE_CM_PATH_NIC };
+	union cm_addr list[2] = { first->addr, g->s.addr };
+
+	cm_node_lock(g->node);
+	cr_assert_eq(cm_connect_locked(g->a.cep, list, 2, false), 0);
+	cm_node_unlock(g->node);
+	req = cm_raw_peer_await(first, WIRE_CM_REQ);
+	ack.nonce = req.nonce;
+	ack.dst_inc = req.src_inc;
+	memset(ack.ack.name, 'a', WIRE_CM_NAME_LEN);
+	cm_raw_peer_send(first, &g->to, &ack);
+	cm_raw_peer_await(first, WIRE_CM_HELLO);
+	cm_node_lock(g->node);
+	cm_connect_cancel_locked(g->a.cep, list, 2);
+	cm_node_unlock(g->node);
+}
+
+/** Checks that every conn that is not down is that of its peer. */
+static void expect_owned_conns(struct cm_ep *cep)
+{
+	for (struct util_list *it = cep->conns.next; it != &cep->conns; it = it->next) {
+		struct cm_conn *conn = UTIL_CONTAINER_OF(it, struct cm_conn, cep_link);
+
+		cr_expect(conn->state == CM_CONN_DOWN || conn->peer->conn == conn);
+	}
+}
+
+Test(cm_route, a_hello_that_ends_one_conn_of_its_sender_does_not_replace_another_unseen)
+{
+	struct wire_cm_pkt reply;
+	struct cm_raw_peer first;
+	struct dgram_peer g;
+
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, 0);
+	dgram_peer_establish(&g);
+	open_at(&first, &g.s, "127.0.0.3");
+	request_and_cancel(&g, &first);
+	g.s.inc = g.s.first_inc = cm_mac_random(); /* the process was restarted */
+	state_name(&g, &first.addr);
+	cr_assert(cm_raw_peer_recv_reply(&g.s, &reply));
+	cr_expect_eq(reply.type, WIRE_CM_NAK, "%s", wire_cm_type_name(reply.type));
+	cr_expect_eq(reply.nak.err, FI_EAGAIN);
+	cm_node_lock(g.node);
+	expect_owned_conns(g.a.cep);
+	cm_node_unlock(g.node);
+	close(first.udp);
 	dgram_peer_close(&g);
 }

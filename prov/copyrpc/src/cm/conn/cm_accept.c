@@ -18,7 +18,8 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-#define CM_ACCEPT_NO_FDS "out of file descriptors: raise `ulimit -n`"
+#define CM_HELLO_CONNS_MAX 2u /* conns that one HELLO replaces */
+#define CM_ACCEPT_NO_FDS   "out of file descriptors: raise `ulimit -n`"
 
 /** Valid HELLO, and the stream it arrived on. */
 struct cm_hello {
@@ -122,15 +123,12 @@ static bool cm_hello_local_wins(const struct cm_ep *cep, uint64_t their_inc,
 }
 
 /* Ends a conn with the sender that the HELLO replaces. Returns false if the conn stays. */
-static bool cm_hello_replace_conn(struct cm_ep *cep, const struct cm_hello *hello)
+static bool cm_hello_replace_conn(struct cm_ep *cep, struct cm_conn *conn,
+				  const struct cm_hello *hello)
 {
-	struct cm_peer *peer = cm_peer_find_sender(cep, &hello->via.to, &hello->first);
-	struct cm_conn *conn = peer ? peer->conn : NULL;
-
 	/* Packets queued on the peer's earlier stream come first. */
-	if (conn)
-		cm_conn_poll(conn);
-	if (!conn || conn->state == CM_CONN_DOWN)
+	cm_conn_poll(conn);
+	if (conn->state == CM_CONN_DOWN)
 		return true;
 	if (conn->peer_inc != hello->pkt.src_inc) {
 		cm_conn_end(conn, -FI_ECONNABORTED, "the peer was restarted");
@@ -152,15 +150,42 @@ static bool cm_hello_replace_conn(struct cm_ep *cep, const struct cm_hello *hell
  * process that has ended since. A PING decides: a restarted peer replies BYE, which ends the conn
  * before its next HELLO.
  */
-static bool cm_hello_is_doubtful(struct cm_ep *cep, const struct cm_hello *hello)
+static bool cm_hello_is_doubtful(struct cm_conn *conn, const struct cm_hello *hello)
 {
-	struct cm_peer *peer = cm_peer_find_sender(cep, &hello->via.to, &hello->first);
-	struct cm_conn *conn = peer ? peer->conn : NULL;
-
-	if (!conn || !conn->is_dgram || conn->state != CM_CONN_UP ||
-	    conn->peer_inc == hello->pkt.src_inc)
+	if (!conn->is_dgram || conn->state != CM_CONN_UP || conn->peer_inc == hello->pkt.src_inc)
 		return false;
 	cm_dgram_suspect(conn);
+	return true;
+}
+
+static struct cm_conn *cm_hello_find_conn(struct cm_ep *cep, const struct cm_hello *hello)
+{
+	struct cm_peer *peer = cm_peer_find_sender(cep, &hello->via.to, &hello->first);
+
+	return peer ? peer->conn : NULL;
+}
+
+/*
+ * Ends the conns with the sender that the HELLO replaces. There can be two: where the end of the
+ * first one frees the peer of the stated name, the sender is the peer of the proved address.
+ * Returns false, with a reply sent, if a conn stays.
+ */
+static bool cm_hello_make_room(struct cm_ep *cep, const struct cm_hello *hello)
+{
+	struct cm_conn *conn = cm_hello_find_conn(cep, hello);
+
+	for (unsigned i = 0; conn && i < CM_HELLO_CONNS_MAX; i++) {
+		if (cm_hello_is_doubtful(conn, hello)) {
+			cm_hello_refuse(cep, hello, -FI_EAGAIN,
+					"an older connection is being checked");
+			return false;
+		}
+		if (!cm_hello_replace_conn(cep, conn, hello)) {
+			cm_hello_cross(cep, hello);
+			return false;
+		}
+		conn = cm_hello_find_conn(cep, hello);
+	}
 	return true;
 }
 
@@ -182,14 +207,8 @@ static void cm_hello_admit(struct cm_ep *cep, const struct cm_hello *hello)
 {
 	struct cm_peer *peer;
 
-	if (cm_hello_is_doubtful(cep, hello)) {
-		cm_hello_refuse(cep, hello, -FI_EAGAIN, "an older connection is being checked");
+	if (!cm_hello_make_room(cep, hello))
 		return;
-	}
-	if (!cm_hello_replace_conn(cep, hello)) {
-		cm_hello_cross(cep, hello);
-		return;
-	}
 	peer = cm_hello_get_peer(cep, hello);
 	if (!peer) {
 		cm_hello_refuse(cep, hello, -FI_ENOMEM, "the peer is out of memory");

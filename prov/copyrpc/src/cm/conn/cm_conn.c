@@ -100,9 +100,12 @@ int cm_conn_open(struct cm_peer *peer, int fd, const struct cm_route *via, uint6
 		 uint64_t peer_inc, struct cm_conn **out, struct cm_params *params)
 {
 	struct cm_ep *cep = peer->cep;
-	struct cm_conn *conn = cm_conn_alloc(peer, fd < 0, via, nonce, peer_inc);
+	struct cm_conn *conn;
 	int ret = 0;
 
+	if (peer->conn)
+		return -FI_EAGAIN;
+	conn = cm_conn_alloc(peer, fd < 0, via, nonce, peer_inc);
 	if (!conn)
 		return -FI_ENOMEM;
 	conn->path = params->path;

@@ -81,8 +81,8 @@ extern const struct cm_states cm_conn_states;
 
 /**
  * Opens a conn of `peer` by `via` and on the stream `fd` (-1: no stream), and has the engine
- * prepare params for params->path. Returns 0 or -FI_E*; on error fd stays with the calling
- * function.
+ * prepare params for params->path. Returns 0, -FI_EAGAIN if the peer has a conn, or another -FI_E*;
+ * on error fd stays with the calling function.
  */
 int cm_conn_open(struct cm_peer *peer, int fd, const struct cm_route *via, uint64_t nonce,
 		 uint64_t peer_inc, struct cm_conn **conn, struct cm_params *params);
