@@ -146,6 +146,44 @@ Test(cm_listen, requests_beyond_the_backlog_wait_in_order)
 	msg_fixture_close(&h);
 }
 
+/* Sends a request and closes the endpoint. Returns whether the request was reported within `ms`. */
+static bool request_and_close(int ms)
+{
+	unsigned before = h.reported, now = before;
+
+	cr_assert_eq(msg_request(&h, 0, ""), 0);
+	for (; now == before && ms > 0; ms--) {
+		cm_test_sleep_ms(1);
+		pthread_mutex_lock(&h.lock);
+		now = h.reported;
+		pthread_mutex_unlock(&h.lock);
+	}
+	cm_end_close(&h.active[0]);
+	cm_end_open(&h.active[0], h.node, "127.0.0.1", 0);
+	cm_ep_make_private(h.active[0].cep);
+	return now != before;
+}
+
+Test(cm_listen, requests_that_were_closed_count_until_the_application_replies)
+{
+	enum { BACKLOG = 4 };
+	struct cm_connreq *connreq;
+	unsigned cnt = 0;
+
+	msg_fixture_open(&h, NULL, 0, BACKLOG);
+	while (cnt < 10 * BACKLOG && request_and_close(cnt < BACKLOG ? CM_TEST_WAIT_MS : 200))
+		cnt++;
+	cr_expect_eq(cnt, BACKLOG);
+	for (unsigned i = 0; i < cnt; i++) {
+		connreq = msg_take_request(&h, 0);
+		cr_assert_not_null(connreq);
+		cr_expect_neq(cm_connreq_accept(connreq, h.passive[0].cep, NULL, 0), 0);
+		cm_connreq_reject(connreq, -FI_EBUSY, NULL, 0);
+	}
+	cr_expect(request_and_close(CM_TEST_WAIT_MS), "accepting did not go on");
+	msg_fixture_close(&h);
+}
+
 Test(cm_listen, an_application_may_accept_after_the_peer_timeout)
 {
 	struct cm_connreq *connreq;

@@ -130,7 +130,7 @@ void cm_connreq_end(struct cm_connreq *connreq)
 		cm_connreq_set_state(connreq, CM_CONNREQ_ENDED);
 	cm_node_disarm(connreq->node, &connreq->timer);
 	cm_src_close(connreq->node, &connreq->stream.src);
-	if (connreq->listener)
+	if (connreq->listener && !connreq->is_held)
 		cm_listen_remove(connreq);
 	if (connreq->cep)
 		connreq->cep->connreq = NULL;

@@ -8,7 +8,8 @@
  *
  * ACCEPTED: the two CM endpoints connect to each other. A CM endpoint owns the request it sent or
  * accepted (cm_ep.connreq), a listener its PENDING ones. A WAITING request also belongs to the
- * application (is_held) and is freed only after the application accepts or rejects it.
+ * application (is_held): it counts towards the backlog and is not freed until the application
+ * accepts or rejects it, even if it has ended.
  */
 #ifndef CM_MSG_CM_CONNREQ_H
 #define CM_MSG_CM_CONNREQ_H
@@ -53,7 +54,7 @@ struct cm_connreq {
 	uint64_t start_ns;
 	int err;                      /* error to report when the timer fires */
 	struct cm_ep *cep;            /* CONNECTING, REQUESTED, ACCEPTED */
-	struct cm_listener *listener; /* PENDING, WAITING; NULL: closed */
+	struct cm_listener *listener; /* PENDING, or is_held; NULL: closed */
 	struct util_list link;        /* cm_listener.pending or .waiting */
 	union cm_addr addr;           /* address of the other CM endpoint */
 	uint64_t inc;

@@ -52,7 +52,6 @@ void cm_listen_remove(struct cm_connreq *connreq)
 
 	util_list_remove(&connreq->link);
 	connreq->listener = NULL;
-	/* A WAITING request is held; a rejected one was removed at once. */
 	if (connreq->is_held)
 		listener->waiting_cnt--;
 	else

@@ -6,8 +6,9 @@
  * seconds. One more replaces the oldest once that is older than CM_LISTEN_EVICT_MS, and waits in
  * the kernel's queue until then. So silent streams delay correct endpoints, which send REQUEST
  * right after GREET, but do not block them. WAITING: at most `backlog` requests wait for the
- * application; then accepting pauses and the kernel's queue bounds the rest. Without a free
- * descriptor accepting pauses, longer each time.
+ * application; then accepting pauses and the kernel's queue bounds the rest. A request whose stream
+ * has ended counts until the application replies, so peers that connect and close do not fill its
+ * event queue. Without a free descriptor accepting pauses, longer each time.
  */
 #ifndef CM_MSG_CM_LISTEN_H
 #define CM_MSG_CM_LISTEN_H
@@ -35,7 +36,7 @@ struct cm_listener {
 	uint32_t backlog;
 	struct util_list pending; /* cm_connreq.link, oldest first */
 	uint32_t pending_cnt;
-	struct util_list waiting; /* cm_connreq.link */
+	struct util_list waiting; /* cm_connreq.link: requests without a reply, ended ones too */
 	uint32_t waiting_cnt;
 	bool is_paused;
 	uint32_t pause_ms; /* length of the last pause; 0: none */
