@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <rdma/fi_errno.h>
 #include <string.h>
 
 #include "unit/cm/cm_fixture.h"
@@ -14,7 +15,7 @@ static bool has(const char *ip)
 	union cm_addr addr;
 
 	cm_test_addr(ip, 9, &addr);
-	return cm_local_has(&addr);
+	return cm_local_has(&addr) > 0;
 }
 
 Test(cm_local, loopback_is_this_host)
@@ -47,7 +48,7 @@ Test(cm_local, every_address_of_every_interface_is_this_host)
 		if (!it->ifa_addr || !(it->ifa_flags & IFF_UP) ||
 		    cm_addr_import(it->ifa_addr, &addr))
 			continue;
-		cr_expect(cm_local_has(&addr), "%s", cm_addr_print(&addr, text));
+		cr_expect_eq(cm_local_has(&addr), 1, "%s", cm_addr_print(&addr, text));
 	}
 	freeifaddrs(all);
 }
@@ -66,4 +67,17 @@ Test(cm_local, both_ways_agree)
 			     ips[i]);
 		cr_expect_eq(cm_local_by_route(&addr), i % 2 == 0, "%s", ips[i]);
 	}
+}
+
+Test(cm_local, without_a_descriptor_it_is_unknown)
+{
+	union cm_addr addr;
+	int ret;
+
+	cm_test_addr("203.0.113.1", 9, &addr);
+	cm_test_limit_fds(0);
+	ret = cm_local_has(&addr);
+	cm_test_limit_fds(-1);
+	cr_expect_eq(ret, -FI_EMFILE, "%d", ret);
+	cr_expect_eq(cm_local_has(&addr), 0);
 }

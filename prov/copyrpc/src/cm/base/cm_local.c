@@ -48,16 +48,31 @@ static void cm_local_fill(struct cm_local_query *query, const union cm_addr *add
 		cm_local_add(query, RTA_OIF, &addr->in6.sin6_scope_id, sizeof(uint32_t));
 }
 
-/* Returns 1 if the reply says that the route ends here, 0 if not. */
+/* Returns 0 if the error says that no route leads to the address: it is none of this host. */
+static int cm_local_read_error(const struct nlmsghdr *head, ssize_t len)
+{
+	const struct nlmsgerr *err = NLMSG_DATA(head);
+
+	if (len < (ssize_t)NLMSG_LENGTH(sizeof(*err)) || err->error >= 0)
+		return -FI_EOTHER;
+	switch (err->error) {
+	case -ENETUNREACH:
+	case -EHOSTUNREACH:
+	case -ESRCH: return 0;
+	default: return err->error;
+	}
+}
+
+/* Returns 1 if the reply says that the route ends here, 0 if not, or -FI_E*. */
 static int cm_local_read_reply(const char *buf, ssize_t len)
 {
 	const struct nlmsghdr *head = (const void *)buf;
 	const struct rtmsg *route;
 
 	if (len < (ssize_t)NLMSG_LENGTH(sizeof(*route)))
-		return -FI_EOTHER;
-	if (head->nlmsg_type == NLMSG_ERROR) /* no route: not an address of this host */
-		return 0;
+		return len < 0 ? -errno : -FI_EOTHER;
+	if (head->nlmsg_type == NLMSG_ERROR)
+		return cm_local_read_error(head, len);
 	if (head->nlmsg_type != RTM_NEWROUTE)
 		return -FI_EOTHER;
 	route = NLMSG_DATA(head);
@@ -81,6 +96,17 @@ int cm_local_by_route(const union cm_addr *addr)
 	return ret;
 }
 
+/* Returns 0 if connecting failed because no route leads to the address. */
+static int cm_local_no_source(int err)
+{
+	switch (err) {
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+	case EADDRNOTAVAIL: return 0;
+	default: return -err;
+	}
+}
+
 int cm_local_by_source(const union cm_addr *addr)
 {
 	int fd = socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -89,22 +115,26 @@ int cm_local_by_source(const union cm_addr *addr)
 	int ret;
 
 	if (fd < 0)
-		return -errno;
-	ret = connect(fd, &to.sa, cm_addr_len(&to)) || getsockname(fd, &raw.sa, &len) ? -errno : 0;
+		return errno == EAFNOSUPPORT ? 0 : -errno;
+	ret = connect(fd, &to.sa, cm_addr_len(&to)) ? cm_local_no_source(errno) : 1;
+	if (ret == 1 && getsockname(fd, &raw.sa, &len))
+		ret = -errno;
 	close(fd);
-	if (ret || cm_addr_import(&raw.sa, &source))
+	if (ret != 1)
 		return ret;
+	if (cm_addr_import(&raw.sa, &source))
+		return 0;
 	if (addr->sa.sa_family == AF_INET6)
 		return IN6_ARE_ADDR_EQUAL(&source.in6.sin6_addr, &addr->in6.sin6_addr);
 	return source.in.sin_addr.s_addr == addr->in.sin_addr.s_addr;
 }
 
-bool cm_local_has(const union cm_addr *addr)
+int cm_local_has(const union cm_addr *addr)
 {
 	int ret;
 
 	if (cm_addr_is_loopback(addr))
-		return true;
+		return 1;
 	ret = cm_local_by_route(addr);
-	return (ret < 0 ? cm_local_by_source(addr) : ret) > 0;
+	return ret < 0 ? cm_local_by_source(addr) : ret;
 }

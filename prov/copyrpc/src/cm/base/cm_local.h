@@ -9,18 +9,17 @@
 #ifndef CM_BASE_CM_LOCAL_H
 #define CM_BASE_CM_LOCAL_H
 
-#include <stdbool.h>
-
 #include "cm/base/cm_addr.h"
 
 /**
- * Returns whether packets to `addr` stay on this host (in this network namespace). Costs four
- * system calls unless `addr` is loopback; never blocks.
+ * Returns 1 if packets to `addr` stay on this host (in this network namespace), 0 if not, or -FI_E*
+ * if that is unknown: -FI_EMFILE without a free descriptor. Costs four system calls unless `addr`
+ * is loopback; never blocks.
  */
-bool cm_local_has(const union cm_addr *addr);
+int cm_local_has(const union cm_addr *addr);
 
 /**
- * The two ways to find out, for tests. Both return 1, 0, or -FI_E* if the kernel does not reply.
+ * The two ways to find out, for tests. Both return 1, 0, or -FI_E* if the kernel does not say.
  * cm_local_by_source misses secondary addresses; it is for systems that refuse netlink.
  */
 int cm_local_by_route(const union cm_addr *addr);

@@ -2,6 +2,7 @@
 /* HELLOs at the passive side: see cm_accept.h. */
 #include "cm/conn/cm_accept.h"
 
+#include <errno.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -255,6 +256,27 @@ static void cm_hello_refuse_unproven(struct cm_ep *cep, const struct cm_hello *h
 			"FI_COPYRPC_JOB_KEY");
 }
 
+/** Refuses, for now, a HELLO whose sender may be on this host. */
+static void cm_hello_refuse_unknown(struct cm_ep *cep, const struct cm_hello *hello, int err)
+{
+	if (err == -FI_EMFILE || err == -ENFILE)
+		UTIL_WARN_SELDOM(EP_CTRL, "%s\n", CM_ACCEPT_NO_FDS);
+	cm_hello_refuse(cep, hello, -FI_EAGAIN,
+			"the peer could not find out whether this is the same host");
+}
+
+/** Refuses a datagram of a sender that is on this host, or may be. Returns whether it did. */
+static bool cm_hello_lacks_proof(struct cm_ep *cep, const struct cm_hello *hello)
+{
+	int ret = hello->fd < 0 ? cm_ep_needs_proof(cep, &hello->via.to) : 0;
+
+	if (ret > 0)
+		cm_hello_refuse_unproven(cep, hello);
+	else if (ret < 0)
+		cm_hello_refuse_unknown(cep, hello, ret);
+	return ret != 0;
+}
+
 /** Returns whether earlier conns on this path never received anything, and another path exists. */
 static bool cm_hello_path_failed(struct cm_ep *cep, const struct cm_hello *hello)
 {
@@ -279,6 +301,21 @@ static bool cm_hello_exceeds_unused(struct cm_ep *cep, const struct cm_hello *he
 	       !cm_unused_has_room(cep, &hello->via.to, util_clock_ns());
 }
 
+/** Accepts a HELLO, unless its sender's host has its share of connections. */
+static void cm_hello_limit(struct cm_ep *cep, const struct cm_hello *hello)
+{
+	if (cm_hello_exceeds_unused(cep, hello)) {
+		cep->stats->unused_refused++;
+		cm_hello_refuse(cep, hello, -FI_EAGAIN,
+				"too many connections of this host, or too many without a message");
+	} else if (hello->fd < 0 && !cm_pending_make_room(cep, &hello->via.to, util_clock_ns())) {
+		cm_hello_refuse(cep, hello, -FI_EAGAIN,
+				"too many connections are pending at the peer");
+	} else {
+		cm_hello_admit(cep, hello);
+	}
+}
+
 static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 {
 	const struct wire_cm_pkt *pkt = &hello->pkt;
@@ -300,17 +337,8 @@ static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 	} else if (ret || pkt->features & ~CM_FEATURES || cm_hello_is_misrouted(hello)) {
 		cep->stats->rx_malformed++;
 		cm_hello_refuse(cep, hello, -FI_EINVAL, "the HELLO is inconsistent");
-	} else if (hello->fd < 0 && cm_ep_needs_proof(cep, &hello->via.to)) {
-		cm_hello_refuse_unproven(cep, hello);
-	} else if (cm_hello_exceeds_unused(cep, hello)) {
-		cep->stats->unused_refused++;
-		cm_hello_refuse(cep, hello, -FI_EAGAIN,
-				"too many connections of this host, or too many without a message");
-	} else if (hello->fd < 0 && !cm_pending_make_room(cep, &hello->via.to, util_clock_ns())) {
-		cm_hello_refuse(cep, hello, -FI_EAGAIN,
-				"too many connections are pending at the peer");
-	} else {
-		cm_hello_admit(cep, hello);
+	} else if (!cm_hello_lacks_proof(cep, hello)) {
+		cm_hello_limit(cep, hello);
 	}
 }
 

@@ -17,14 +17,30 @@
 
 #define CM_ATTEMPT_NO_FDS "out of file descriptors here: raise `ulimit -n`"
 
+/** Tries again where this process lacks something that it may have later. */
+static void cm_attempt_later(struct cm_peer *peer, int err)
+{
+	if (err == -FI_EMFILE || err == -ENFILE) {
+		UTIL_WARN_SELDOM(EP_CTRL, "%s\n", CM_ATTEMPT_NO_FDS);
+		cm_req_retry(peer, -FI_EMFILE, CM_ATTEMPT_NO_FDS);
+	} else {
+		cm_req_retry(peer, err, "the kernel did not say whether the peer is on this host");
+	}
+}
+
 /**
- * Continues without a stream where none is possible. Returns false if there is no other path, or
- * the peer must prove its user by a stream.
+ * Continues without a stream where none is possible, or tries again if it is unknown whether the
+ * peer must prove its user by a stream. Returns false if it must, or there is no other path.
  */
 static bool cm_attempt_without_stream(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
-	if (cm_ep_needs_proof(peer->cep, &peer->via.to) ||
-	    !cm_req_avoid(peer, WIRE_CM_PATH_SHM, -FI_EHOSTUNREACH))
+	int ret = cm_ep_needs_proof(peer->cep, &peer->via.to);
+
+	if (ret < 0) {
+		cm_attempt_later(peer, ret);
+		return true;
+	}
+	if (ret || !cm_req_avoid(peer, WIRE_CM_PATH_SHM, -FI_EHOSTUNREACH))
 		return false;
 	cm_dgram_start(peer, ack, cm_req_path(peer));
 	return true;
@@ -81,12 +97,10 @@ static int cm_attempt_socket(struct cm_peer *peer)
 {
 	int fd = cm_fd_socket();
 
-	if (fd == -FI_EMFILE || fd == -ENFILE) {
-		UTIL_WARN_SELDOM(EP_CTRL, "%s\n", CM_ATTEMPT_NO_FDS);
-		cm_req_retry(peer, -FI_EMFILE, CM_ATTEMPT_NO_FDS);
-	} else if (fd < 0) {
+	if (fd == -FI_EMFILE || fd == -ENFILE)
+		cm_attempt_later(peer, fd);
+	else if (fd < 0)
 		cm_req_fail(peer, fd, "cannot open a socket (%s)", fi_strerror(-fd));
-	}
 	return fd;
 }
 
@@ -197,6 +211,7 @@ static void cm_attempt_start_stream(struct cm_peer *peer, const struct wire_cm_p
 void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
 	uint32_t path;
+	int ret;
 
 	if (!cm_attempt_is_acceptable(peer, ack))
 		return;
@@ -206,7 +221,10 @@ void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 		peer->req->avoided = 0; /* the peer's paths have changed */
 	path = cm_req_path(peer);
 	cm_req_await_conn(peer);
-	if (path == WIRE_CM_PATH_SHM || cm_ep_needs_proof(peer->cep, &peer->via.to))
+	ret = path == WIRE_CM_PATH_SHM ? 1 : cm_ep_needs_proof(peer->cep, &peer->via.to);
+	if (ret < 0)
+		cm_attempt_later(peer, ret);
+	else if (ret)
 		cm_attempt_start_stream(peer, ack, path);
 	else
 		cm_dgram_start(peer, ack, path);

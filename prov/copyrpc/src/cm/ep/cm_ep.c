@@ -72,14 +72,19 @@ bool cm_ep_admits(const struct cm_ep *cep, const union cm_addr *addr, uint64_t i
 	       (inc == cep->admitted_inc && cm_addr_is_equal(addr, &cep->admitted));
 }
 
-bool cm_ep_is_local(const struct cm_ep *cep, const union cm_addr *addr)
+int cm_ep_find_local(const struct cm_ep *cep, const union cm_addr *addr)
 {
 	const struct cm_node *node = cep->node;
 
 	return node->cfg.is_local ? node->cfg.is_local(&addr->sa) : cm_local_has(addr);
 }
 
-bool cm_ep_needs_proof(const struct cm_ep *cep, const union cm_addr *addr)
+bool cm_ep_is_local(const struct cm_ep *cep, const union cm_addr *addr)
 {
-	return !cep->node->key.is_set && cm_ep_is_local(cep, addr);
+	return cm_ep_find_local(cep, addr) > 0;
+}
+
+int cm_ep_needs_proof(const struct cm_ep *cep, const union cm_addr *addr)
+{
+	return cep->node->key.is_set ? 0 : cm_ep_find_local(cep, addr);
 }

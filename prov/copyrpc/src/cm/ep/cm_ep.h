@@ -98,13 +98,19 @@ static inline const union cm_addr *cm_ep_sock_addr(const struct cm_ep *cep, uint
 	return sock ? &cep->socks[sock].addr : &cep->addr;
 }
 
-/** Returns whether `addr` is an address of this host. Asks the kernel, a few microseconds. */
+/**
+ * Returns 1 if `addr` is an address of this host, 0 if not, or -FI_E* if that is unknown. Asks the
+ * kernel, a few microseconds.
+ */
+int cm_ep_find_local(const struct cm_ep *cep, const union cm_addr *addr);
+/** Returns whether `addr` is known to be an address of this host: for the choice of routes. */
 bool cm_ep_is_local(const struct cm_ep *cep, const union cm_addr *addr);
 /**
- * Returns whether a peer at `addr` must prove its user by a stream, whatever the path: it is on
- * this host, and no job key proves that it belongs to the job.
+ * Returns 1 if a peer at `addr` must prove its user by a stream, whatever the path: it is on this
+ * host, and no job key proves that it belongs to the job. Returns 0 if not, or -FI_E* if that is
+ * unknown; then nothing without a proof is accepted.
  */
-bool cm_ep_needs_proof(const struct cm_ep *cep, const union cm_addr *addr);
+int cm_ep_needs_proof(const struct cm_ep *cep, const union cm_addr *addr);
 /** Returns those of `paths` whose device is not out, or all if none is left. */
 uint32_t cm_ep_sound_paths(const struct cm_ep *cep, uint32_t paths);
 
