@@ -176,3 +176,24 @@ void cm_test_transitions(const struct cm_states *states, const char *const *lega
 	}
 	cr_expect_eq(found, cnt);
 }
+
+int cm_test_stuck_socket(int *reader)
+{
+	struct linger linger = { .l_onoff = 1, .l_linger = 60 };
+	static const char zeros[1 << 16];
+	union cm_addr addr;
+	socklen_t len = sizeof(addr.in);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	cm_test_addr("127.0.0.1", 0, &addr);
+	CM_CHECK(!bind(listener, &addr.sa, len) && !listen(listener, 1));
+	CM_CHECK(!getsockname(listener, &addr.sa, &len) && !connect(fd, &addr.sa, len));
+	*reader = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	CM_CHECK(*reader >= 0);
+	close(listener);
+	CM_CHECK(!setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
+	while (send(fd, zeros, sizeof(zeros), MSG_DONTWAIT) > 0)
+		;
+	return fd;
+}

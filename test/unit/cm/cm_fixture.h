@@ -127,6 +127,12 @@ void cm_test_transitions(const struct cm_states *states, const char *const *lega
 /** Returns a memfd that contains `text`, or -FI_E*. */
 int cm_test_memfd(const char *text);
 
+/**
+ * Returns a TCP socket whose last release waits, until *reader is closed or for a minute: it has
+ * unsent data and SO_LINGER.
+ */
+int cm_test_stuck_socket(int *reader);
+
 struct cm_raw_peer {
 	int udp;
 	int stream;

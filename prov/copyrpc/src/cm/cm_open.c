@@ -287,7 +287,7 @@ void cm_ep_close(struct cm_ep *cep)
 	cm_node_disarm(node, &cep->tick_timer);
 	for (uint32_t i = 0; i < cep->sock_cnt; i++)
 		cm_src_close(node, &cep->socks[i].src);
-	cm_src_close(node, &cep->listen);
+	cm_incoming_close_listener(cep);
 	cm_node_wait_pass(node);
 	cm_ep_release_orphans(cep);
 	node->cep_cnt--;

@@ -175,7 +175,7 @@ static bool send_hello_meanwhile(const struct wire_cm_pkt *ack, int ask, int loc
 /* Returns the exit status of a process of another user: 0 if it was refused as it should be. */
 static int be_refused(int ask, int locked)
 {
-	struct wire_cm_pkt ack, nak;
+	struct wire_cm_pkt ack, pkt;
 
 	if (setgid(65534) || setuid(65534))
 		return 1;
@@ -183,16 +183,32 @@ static int be_refused(int ask, int locked)
 		return 2;
 	/* Readers of /proc can find the name, so a silent stream is refused as well. */
 	if (!cm_raw_peer_connect(&s, &ack) ||
-	    cm_raw_peer_recv_stream(&s, &nak, CM_TEST_WAIT_MS) != 0)
+	    cm_raw_peer_recv_stream(&s, &pkt, CM_TEST_WAIT_MS) != 0)
 		return 3;
 	if (!send_hello_meanwhile(&ack, ask, locked))
 		return 4;
-	if (cm_raw_peer_recv_stream(&s, &nak, CM_TEST_WAIT_MS) != 1)
-		return 5;
-	return nak.type == WIRE_CM_NAK && nak.nak.err == FI_EACCES &&
-			       strstr(nak.nak.text, "this process to user 65534")
-		       ? 0
-		       : 6;
+	return cm_raw_peer_recv_stream(&s, &pkt, CM_TEST_WAIT_MS) ? 5 : 0;
+}
+
+/*
+ * Sends `fd`, whose release waits, in a message to the endpoint while that is held, and keeps no
+ * copy.
+ */
+static int send_stuck(int fd, int ask, int locked)
+{
+	struct wire_cm_pkt ack;
+	char byte = 0;
+
+	if (setgid(65534) || setuid(65534))
+		return 1;
+	if (!cm_raw_peer_get_ack(&s, &to, &ack))
+		return 2;
+	if (write(ask, &byte, 1) != 1 || read(locked, &byte, 1) != 1)
+		return 3;
+	if (!cm_raw_peer_connect(&s, &ack) || cm_fd_send(s.stream, (uint8_t *)&byte, 1, &fd, 1))
+		return 4;
+	close(fd);
+	return write(ask, &byte, 1) == 1 ? 0 : 5;
 }
 
 /*
@@ -237,5 +253,37 @@ Test(cm_incoming, another_user_with_a_valid_cookie_is_refused)
 	cr_assert(cm_end_stats(&a).incoming_foreign >= 2);
 	cr_assert(!a.prepared);
 	expect_connect();
+	tear_down();
+}
+
+Test(cm_incoming, another_user_cannot_make_the_endpoint_wait)
+{
+	int ask[2], lock[2], status, fd, reader;
+	uint64_t start, took;
+	pid_t pid;
+
+	if (geteuid())
+		cr_skip_test("needs root");
+	set_up();
+	expect_connect();
+	cr_assert(!pipe(ask) && !pipe(lock));
+	fd = cm_test_stuck_socket(&reader);
+	pid = fork();
+	if (!pid)
+		_exit(send_stuck(fd, ask[1], lock[0]));
+	close(fd);
+	cr_expect(hold_while_sending(ask[0], lock[1]));
+	cr_assert(waitpid(pid, &status, 0) == pid);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
+	start = util_clock_ns();
+	expect_connect();
+	took = util_clock_ns() - start;
+	cr_expect_lt(took, 2 * UTIL_NS_PER_S, "%llu ms", (unsigned long long)took / 1000000);
+	cr_expect_eq(cm_end_stats(&a).incoming_foreign, 1);
+	close(reader);
+	for (int i = 0; i < 2; i++) {
+		close(ask[i]);
+		close(lock[i]);
+	}
 	tear_down();
 }

@@ -382,18 +382,6 @@ void cm_accept_on_first(struct cm_ep *cep, int fd, struct cm_fd_msg *msg)
 	cm_fd_drop(msg);
 }
 
-void cm_accept_refuse_first(struct cm_ep *cep, int fd, struct cm_fd_msg *msg, int err,
-			    const char *text)
-{
-	struct cm_hello hello = { .fd = fd, .msg = msg };
-
-	if (cm_hello_read(cep, &hello))
-		cm_hello_refuse(cep, &hello, err, text);
-	else
-		close(fd);
-	cm_fd_drop(msg);
-}
-
 void cm_accept_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 {
 	switch (pkt->type) {

@@ -22,10 +22,6 @@ struct cm_fd_msg;
 /** Handles the first message on a stream. Takes over fd and the descriptors of the message. */
 void cm_accept_on_first(struct cm_ep *cep, int fd, struct cm_fd_msg *msg);
 
-/** Refuses its sender instead, with a NAK if it is a HELLO. Takes over both as well. */
-void cm_accept_refuse_first(struct cm_ep *cep, int fd, struct cm_fd_msg *msg, int err,
-			    const char *text);
-
 /** Handles a HELLO datagram that belongs to no existing conn. */
 void cm_accept_on_hello(struct cm_ep *cep, const struct cm_route *via,
 			const struct wire_cm_pkt *pkt);

@@ -13,6 +13,7 @@
 #include "cm/conn/cm_req.h"
 #include "cm/ep/cm_ep.h"
 #include "cm/ep/cm_peer.h"
+#include "cm/node/cm_closer.h"
 #include "util/log.h"
 
 #define CM_ATTEMPT_NO_FDS "out of file descriptors here: raise `ulimit -n`"
@@ -126,11 +127,14 @@ static int cm_attempt_connect(struct cm_peer *peer, const struct wire_cm_pkt *ac
 	if (fd < 0)
 		return -1;
 	ret = cm_fd_connect(fd, ack->ack.name);
-	if (ret)
+	if (ret) {
 		cm_attempt_not_connected(peer, ack, ret);
-	else if (cm_attempt_check_user(peer, fd))
+		close(fd);
+	} else if (cm_attempt_check_user(peer, fd)) {
 		return fd;
-	close(fd);
+	} else {
+		cm_closer_close(fd); /* may have been sent something by the other user */
+	}
 	return -1;
 }
 

@@ -6,12 +6,13 @@
 #include "cm/conn/cm_incoming.h"
 
 #include <rdma/fi_errno.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "cm/conn/cm_accept.h"
 #include "cm/ep/cm_ep.h"
+#include "cm/node/cm_closer.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -25,6 +26,22 @@ struct cm_incoming {
 	struct cm_timer timer;
 	struct cm_zombie zombie;
 };
+
+static bool cm_incoming_is_foreign(const struct cm_ep *cep, int fd, uid_t *uid)
+{
+	*uid = (uid_t)-1;
+	return cm_fd_peer_uid(fd, uid) || *uid != cep->uid;
+}
+
+static void cm_incoming_close_unread(const struct cm_ep *cep, int fd)
+{
+	uid_t uid;
+
+	if (cm_incoming_is_foreign(cep, fd, &uid))
+		cm_closer_close(fd);
+	else
+		close(fd);
+}
 
 static int cm_incoming_leave(struct cm_incoming *stream)
 {
@@ -72,6 +89,25 @@ void cm_incoming_drop_all(struct cm_ep *cep)
 		close(cm_incoming_leave(UTIL_CONTAINER_OF(first, struct cm_incoming, link)));
 }
 
+void cm_incoming_close_listener(struct cm_ep *cep)
+{
+	int listen_fd = cm_src_release(cep->node, &cep->listen);
+	int fd = 0;
+
+	if (listen_fd < 0)
+		return;
+	shutdown(listen_fd, SHUT_RDWR); /* no stream is added from now on */
+	while (fd >= 0 && cm_closer_has_room()) {
+		fd = cm_fd_accept(listen_fd);
+		if (fd >= 0)
+			cm_incoming_close_unread(cep, fd);
+	}
+	if (fd == -FI_EAGAIN) /* no stream is left */
+		close(listen_fd);
+	else
+		cm_closer_close(listen_fd);
+}
+
 /* Registers a stream without a HELLO yet, and closes the oldest if there are too many. */
 static void cm_incoming_add(struct cm_ep *cep, int fd)
 {
@@ -98,30 +134,24 @@ static void cm_incoming_add(struct cm_ep *cep, int fd)
 		    util_clock_ns() + CM_INCOMING_WAIT_MS * UTIL_NS_PER_MS);
 }
 
-/* Refuses another user's process, with a NAK if it has sent a HELLO. */
+/*
+ * Ends a stream of another user's process. Reading it or closing it here could wait (cm_closer.h),
+ * so it gets no NAK: the connecting end knows both users as well.
+ */
 static void cm_incoming_refuse_user(struct cm_ep *cep, int fd, uid_t uid)
 {
-	struct cm_fd_msg msg;
-	char text[WIRE_CM_TEXT_MAX + 1];
-
 	cep->stats->incoming_foreign++;
 	UTIL_INFO(EP_CTRL, "refused a connection from a process of user %d\n", (int)uid);
-	if (cm_fd_recv(fd, &msg) <= 0) {
-		close(fd);
-		return;
-	}
-	snprintf(text, sizeof(text), "the peer belongs to user %d and this process to user %d",
-		 (int)cep->uid, (int)uid);
-	cm_accept_refuse_first(cep, fd, &msg, -FI_EACCES, text);
+	cm_closer_close(fd);
 }
 
 static void cm_incoming_begin(struct cm_ep *cep, int fd)
 {
-	uid_t uid = (uid_t)-1;
 	struct cm_fd_msg msg;
+	uid_t uid;
 	int ret;
 
-	if (cm_fd_peer_uid(fd, &uid) || uid != cep->uid) {
+	if (cm_incoming_is_foreign(cep, fd, &uid)) {
 		cm_incoming_refuse_user(cep, fd, uid);
 		return;
 	}
@@ -141,13 +171,29 @@ void cm_incoming_on_pause_over(struct cm_timer *timer)
 	cm_src_resume(cep->node, &cep->listen);
 }
 
+/* Pauses accepting while more streams of other users wait for the closer than it takes. */
+static void cm_incoming_await_closer(struct cm_ep *cep)
+{
+	UTIL_WARN_SELDOM(EP_CTRL,
+			 "accepting no connection of this host for now: a process of another user "
+			 "keeps streams from being closed\n");
+	cep->stats->accept_pauses++;
+	cm_src_pause(cep->node, &cep->listen);
+	cm_node_arm(cep->node, &cep->listen_timer, util_clock_ns() + CM_PAUSE_MS * UTIL_NS_PER_MS);
+}
+
 void cm_incoming_on_listen(struct cm_src *src, uint32_t events)
 {
 	struct cm_ep *cep = UTIL_CONTAINER_OF(src, struct cm_ep, listen);
 
 	for (unsigned i = 0; i < CM_INCOMING_BURST; i++) {
-		int fd = cm_fd_accept(src->fd);
+		int fd;
 
+		if (!cm_closer_has_room()) {
+			cm_incoming_await_closer(cep);
+			return;
+		}
+		fd = cm_fd_accept(src->fd);
 		if (fd == -FI_EAGAIN)
 			return;
 		if (fd < 0) {

@@ -3,10 +3,11 @@
  * Incoming streams: accepted ones, until their HELLO arrives. Called by cm_open.c and the control
  * thread; the first message of each goes to cm_accept.h.
  *
- * A stream of another user's process is refused at once. Of the same user's, at most
- * CM_INCOMING_MAX streams wait for their HELLO, each for at most two seconds. One more closes the
- * oldest, so silent streams do not delay peers that send HELLO right after connecting. Without a
- * free descriptor accepting pauses, longer each time.
+ * A stream of another user's process is ended at once, unread, and left to the closer
+ * (cm/node/cm_closer.h). Of the same user's, at most CM_INCOMING_MAX streams wait for their HELLO,
+ * each for at most two seconds. One more closes the oldest, so silent streams do not delay peers
+ * that send HELLO right after connecting. Without a free descriptor accepting pauses, longer each
+ * time.
  */
 #ifndef CM_CONN_CM_INCOMING_H
 #define CM_CONN_CM_INCOMING_H
@@ -26,5 +27,8 @@ void cm_incoming_on_pause_over(struct cm_timer *timer);
 
 /** Closes all accepted streams without a HELLO, when the CM endpoint closes. */
 void cm_incoming_drop_all(struct cm_ep *cep);
+
+/** Closes the listening socket, and the streams that were not accepted. */
+void cm_incoming_close_listener(struct cm_ep *cep);
 
 #endif

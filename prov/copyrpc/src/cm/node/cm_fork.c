@@ -5,10 +5,11 @@
 #include <pthread.h>
 
 #include "cm/base/cm.h"
+#include "cm/node/cm_closer.h"
 #include "cm/node/cm_node.h"
 #include "util/list.h"
 
-/* Lock order: this lock, then the nodes' locks. */
+/* Lock order: this lock, then the nodes' locks, then that of the closer. */
 static pthread_mutex_t cm_fork_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t cm_fork_once = PTHREAD_ONCE_INIT;
 static struct util_list cm_fork_nodes = { &cm_fork_nodes, &cm_fork_nodes };
@@ -23,10 +24,12 @@ static void cm_fork_before(void)
 	pthread_mutex_lock(&cm_fork_lock);
 	for (struct util_list *it = cm_fork_nodes.next; it != &cm_fork_nodes; it = it->next)
 		cm_node_lock(cm_fork_node(it));
+	cm_closer_fork_before();
 }
 
 static void cm_fork_in_parent(void)
 {
+	cm_closer_fork_in_parent();
 	for (struct util_list *it = cm_fork_nodes.next; it != &cm_fork_nodes; it = it->next)
 		cm_node_unlock(cm_fork_node(it));
 	pthread_mutex_unlock(&cm_fork_lock);
@@ -34,6 +37,7 @@ static void cm_fork_in_parent(void)
 
 static void cm_fork_in_child(void)
 {
+	cm_closer_fork_in_child();
 	for (struct util_list *it = cm_fork_nodes.next; it != &cm_fork_nodes; it = it->next)
 		cm_node_become_inert(cm_fork_node(it));
 	pthread_mutex_unlock(&cm_fork_lock);
