@@ -6,6 +6,8 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +77,23 @@ void cm_test_addr(const char *ip, uint16_t port, union cm_addr *addr)
 		addr->in.sin_port = htons(port);
 		CM_CHECK(inet_pton(AF_INET, ip, &addr->in.sin_addr) == 1);
 	}
+}
+
+void cm_test_own_address(char *ip)
+{
+	struct ifaddrs *all, *it;
+	union cm_addr addr;
+
+	cr_assert(!getifaddrs(&all));
+	for (it = all; it; it = it->ifa_next)
+		if (it->ifa_addr && it->ifa_flags & IFF_UP && it->ifa_addr->sa_family == AF_INET &&
+		    !cm_addr_import(it->ifa_addr, &addr) && !cm_addr_is_loopback(&addr))
+			break;
+	if (it)
+		cr_assert(inet_ntop(AF_INET, &addr.in.sin_addr, ip, INET_ADDRSTRLEN));
+	freeifaddrs(all);
+	if (!it)
+		cr_skip_test("no network but loopback");
 }
 
 union cm_addr cm_test_addr_of(const struct cm_end *end)

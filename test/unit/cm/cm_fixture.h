@@ -110,6 +110,8 @@ struct cm_node *cm_test_node(const char *key, int timeout_ms);
 void cm_test_need_ipv6(void);
 /** Makes an address from text. */
 void cm_test_addr(const char *ip, uint16_t port, union cm_addr *addr);
+/** Writes an IPv4 address of an interface other than loopback, or skips the test. */
+void cm_test_own_address(char *ip);
 union cm_addr cm_test_addr_of(const struct cm_end *end);
 uint16_t cm_test_port(const struct cm_end *end);
 void cm_test_sleep_ms(unsigned ms);

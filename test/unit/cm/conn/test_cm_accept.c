@@ -2,10 +2,7 @@
 /* Passive side of the handshake: HELLOs, crossings (cm/conn/cm_accept.c). */
 #include "cm/conn/cm_accept.h"
 
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -367,30 +364,12 @@ Test(cm_accept, all_to_all_at_once_ends_with_one_conn_per_pair)
 	cm_node_close(nodes[1]);
 }
 
-/* Writes an IPv4 address of an interface, other than loopback, or skips the test. */
-static void find_own_address(char *text, socklen_t len)
-{
-	struct ifaddrs *all, *it;
-	union cm_addr addr;
-
-	cr_assert(!getifaddrs(&all));
-	for (it = all; it; it = it->ifa_next)
-		if (it->ifa_addr && it->ifa_flags & IFF_UP && it->ifa_addr->sa_family == AF_INET &&
-		    !cm_addr_import(it->ifa_addr, &addr) && !cm_addr_is_loopback(&addr))
-			break;
-	if (it)
-		cr_assert(inet_ntop(AF_INET, &addr.in.sin_addr, text, len));
-	freeifaddrs(all);
-	if (!it)
-		cr_skip_test("no network but loopback");
-}
-
 Test(cm_accept, without_descriptors_no_datagram_of_this_host_is_accepted)
 {
 	struct wire_cm_pkt ack, hello, nak;
-	char ip[INET_ADDRSTRLEN];
+	char ip[CM_ADDR_TEXT_MAX];
 
-	find_own_address(ip, sizeof(ip));
+	cm_test_own_address(ip);
 	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_NIC, { WIRE_CM_PATH_NIC } };
 	node = cm_test_node(NULL, 0);
 	cm_end_open(&a, node, ip, 0);

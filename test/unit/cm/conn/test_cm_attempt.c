@@ -451,3 +451,27 @@ Test(cm_attempt, another_users_process_refuses_this_one)
 	cr_assert(!a.prepared);
 	tear_down();
 }
+
+/* The peer may belong to another user of this host, which only a stream would show. */
+Test(cm_attempt, without_descriptors_no_hello_is_sent_to_an_address_of_this_host)
+{
+	char ip[CM_ADDR_TEXT_MAX];
+	struct wire_cm_pkt pkt;
+
+	cm_test_own_address(ip);
+	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_NIC, { WIRE_CM_PATH_NIC } };
+	node = cm_test_node(NULL, 1000);
+	cm_end_open(&a, node, ip, 0);
+	cm_raw_peer_open(&s, ip, NULL);
+	to = cm_test_addr_of(&a);
+	cm_mac_random_name(name, sizeof(name));
+	request_raw_peer();
+	cm_test_limit_fds(0);
+	invite(0, WIRE_CM_PATH_NIC);
+	cr_expect(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	cm_test_limit_fds(-1);
+	while (cm_raw_peer_recv(&s, &pkt, 0))
+		cr_expect_eq(pkt.type, WIRE_CM_REQ, "%s", wire_cm_type_name(pkt.type));
+	cr_expect_eq(cm_end_get(&a, &a.prepared), 0);
+	tear_down();
+}
