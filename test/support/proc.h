@@ -99,8 +99,8 @@ static inline unsigned proc_read_udp(struct proc_udp *socks, unsigned max)
 /** Returns true if a socket of a process is connected to an open UDP port on this machine. */
 static inline bool proc_has_udp_peer(pid_t pid)
 {
-	struct proc_udp socks[256];
-	unsigned cnt = proc_read_udp(socks, 256);
+	static struct proc_udp socks[4096];
+	unsigned cnt = proc_read_udp(socks, 4096);
 
 	for (unsigned i = 0; i < cnt; i++)
 		for (unsigned j = 0; socks[i].peer && j < cnt; j++)
