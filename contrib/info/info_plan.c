@@ -180,17 +180,20 @@ static uint64_t info_plan_port_cnt(const char *range)
 
 void info_plan_read(struct info_plan_settings *settings, bool nic, bool dc)
 {
+	bool rings;
+
 	util_param_define(&util_log_prov);
 	util_param_load(&util_log_prov);
+	rings = !util_params.endpoint || strcmp(util_params.endpoint, "ud") != 0;
 	*settings = (struct info_plan_settings){
 		.mem = util_params.mem,
 		.ring_size = util_params.ring_size,
 		.unexpected_mem = util_params.unexpected_mem,
-		.nic = nic && strstr(util_params.paths, "nic"),
+		.nic = rings && nic && strstr(util_params.paths, "nic"),
 		.dc = dc,
 		.rc_max = (uint64_t)util_params.rc_max,
 		.dci_count = (uint64_t)util_params.dci_count,
-		.shm = strstr(util_params.paths, "shm") != NULL,
+		.shm = rings && strstr(util_params.paths, "shm"),
 		.addrs = info_plan_addrs(util_params.iface),
 		.port_cnt = info_plan_port_cnt(util_params.ports),
 		.node_total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
@@ -273,8 +276,10 @@ static void info_plan_judge_memory(const struct info_plan *plan,
 			  "export FI_COPYRPC_MEM=%" PRIu64
 			  "M, or FI_COPYRPC_ENDPOINT=ud (sessions of 4 KiB)",
 			  mib);
-	else
+	else if (settings->shm || settings->nic)
 		info_mend(report, "export FI_COPYRPC_ENDPOINT=ud (sessions of 4 KiB)");
+	else
+		info_mend(report, "start fewer ranks on a node");
 }
 
 static void info_plan_judge_ports(const struct info_plan *plan,

@@ -85,7 +85,8 @@ static void fabric_version(struct info_report *report, const char *own)
 		info_add(report, INFO_BROKEN, TOPIC, "libfabric-old",
 			 "libfabric %u.%u (%s) is older than 1.17, which copyrpc needs",
 			 FI_MAJOR(version), FI_MINOR(version), own);
-		info_mend(report, "export LD_LIBRARY_PATH=DIRECTORY-OF-A-NEWER-LIBFABRIC");
+		info_mend(report, "export LD_LIBRARY_PATH=DIRECTORY-OF-A-NEWER-LIBFABRIC"
+				  "\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"");
 	} else {
 		info_add(report, INFO_GOOD, TOPIC, "libfabric", "libfabric %u.%u (%s)",
 			 FI_MAJOR(version), FI_MINOR(version), own);
@@ -176,7 +177,9 @@ static void fabric_missing(struct info *info, const char *dirs, bool is_default)
 			  "not"
 			: ": libfabric cannot load copyrpc");
 	if (installed)
-		info_mend(&info->report, "export FI_PROVIDER_PATH=%s", info_sys_dirname(installed));
+		info_mend(&info->report,
+			  "export FI_PROVIDER_PATH='%s'\"${FI_PROVIDER_PATH:+:$FI_PROVIDER_PATH}\"",
+			  info_sys_dirname(installed));
 	else
 		info_mend(&info->report, "eval \"$(copyrpc_env)\"");
 	free(installed);

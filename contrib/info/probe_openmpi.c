@@ -69,7 +69,9 @@ static void openmpi_check_libfabric(struct info *info, const struct info_ompi *o
 			 "Open MPI loads another libfabric (%s) than programs of this shell "
 			 "(%s): what is found below about the one need not be so for the other",
 			 theirs, ours);
-		info_mend(&info->report, "export LD_LIBRARY_PATH=%s", info_sys_dirname(theirs));
+		info_mend(&info->report,
+			  "export LD_LIBRARY_PATH='%s'\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"",
+			  info_sys_dirname(theirs));
 	}
 	free(object);
 	free(theirs);

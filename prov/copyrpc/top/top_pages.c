@@ -35,8 +35,8 @@ static int top_page_copy(struct stats_view *view, int fd)
 	    st.st_size > (off_t)COPYRPC_STATS_LEN_MAX)
 		return -EINVAL;
 	mem = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (mem == MAP_FAILED)
-		return -errno;
+	if (mem == MAP_FAILED) /* a page of another kind, such as a huge one that this host lacks */
+		return -EINVAL;
 	ret = stats_view_copy(view, mem, (size_t)st.st_size);
 	munmap(mem, (size_t)st.st_size);
 	return ret;

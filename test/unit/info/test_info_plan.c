@@ -2,6 +2,8 @@
 /* Plans. test/integ/info/info-plan compares them with a measurement. */
 #include "info/info_plan.h"
 
+#include <stdlib.h>
+
 #include "ring/ring_len.h"
 #include "unit/info/info_tree.h"
 
@@ -218,4 +220,15 @@ Test(info_plan, no_memory_is_named_where_every_peer_has_the_least_ring)
 	cr_assert_not_null(finding);
 	cr_expect_null(strstr(finding->mend, "MEM="));
 	info_report_fini(&report);
+}
+
+Test(info_plan, sessions_for_all_need_no_rings)
+{
+	struct info_plan_settings settings;
+
+	info_plan_read(&settings, true, false);
+	cr_expect(settings.nic && settings.shm);
+	cr_assert_eq(setenv("FI_COPYRPC_ENDPOINT", "ud", 1), 0);
+	info_plan_read(&settings, true, false);
+	cr_expect_not(settings.nic || settings.shm);
 }

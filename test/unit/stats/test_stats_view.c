@@ -80,6 +80,9 @@ Test(stats_view, a_forged_head_is_refused)
 		REFUSED(table->rows = 4097);
 		REFUSED(table->rows = UINT32_MAX);
 		REFUSED((table->rows = 4096, table->row_len = 1u << 31));
+		for (unsigned k = 0; k < COPYRPC_STATS_TABLES; k++)
+			if (k != i)
+				REFUSED(table->offset = page.head.tables[k].offset + 8);
 	}
 }
 

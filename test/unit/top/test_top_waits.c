@@ -17,8 +17,8 @@ struct page {
 	struct copyrpc_stats_page head;
 	struct copyrpc_stats_transport transport;
 	struct copyrpc_stats_endpoint endpoints[ROWS];
-	struct copyrpc_stats_peer peer;
-	struct copyrpc_stats_event events[1];
+	struct copyrpc_stats_peer peer, rest;
+	struct copyrpc_stats_event events[1], stalls[1];
 	struct copyrpc_stats_wait waits[ROWS];
 	struct copyrpc_stats_queue queues[1];
 	struct copyrpc_stats_process process[1];
@@ -70,9 +70,9 @@ static void make(unsigned i)
 	table(page, COPYRPC_STATS_TRANSPORTS, &page->transport, sizeof(page->transport), 1);
 	table(page, COPYRPC_STATS_ENDPOINTS, page->endpoints, sizeof(page->endpoints[0]), ROWS);
 	table(page, COPYRPC_STATS_PEERS, &page->peer, sizeof(page->peer), 1);
-	table(page, COPYRPC_STATS_RESTS, &page->peer, sizeof(page->peer), 1);
+	table(page, COPYRPC_STATS_RESTS, &page->rest, sizeof(page->rest), 1);
 	table(page, COPYRPC_STATS_EVENTS, page->events, sizeof(page->events[0]), 1);
-	table(page, COPYRPC_STATS_STALLS, page->events, sizeof(page->events[0]), 1);
+	table(page, COPYRPC_STATS_STALLS, page->stalls, sizeof(page->stalls[0]), 1);
 	table(page, COPYRPC_STATS_WAITS, page->waits, sizeof(page->waits[0]), ROWS);
 	table(page, COPYRPC_STATS_QUEUES, page->queues, sizeof(page->queues[0]), 1);
 	table(page, COPYRPC_STATS_PROCESS, page->process, sizeof(page->process[0]), 1);

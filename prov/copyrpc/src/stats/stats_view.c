@@ -27,14 +27,25 @@ static const uint32_t stats_row_len[COPYRPC_STATS_TABLES] = {
 
 /* ---- checks ---- */
 
+static uint64_t stats_table_end(const struct copyrpc_stats_table *t)
+{
+	return (uint64_t)t->offset + (uint64_t)t->row_len * t->rows;
+}
+
 static bool stats_table_is_valid(const struct copyrpc_stats_page *page, uint32_t table)
 {
 	const struct copyrpc_stats_table *t = &page->tables[table];
-	uint64_t end = (uint64_t)t->offset + (uint64_t)t->row_len * t->rows;
 
 	return t->offset >= sizeof(*page) && !(t->offset % 8) && !(t->row_len % 8) &&
 	       t->row_len >= stats_row_len[table] && t->rows <= COPYRPC_STATS_ROWS_MAX &&
-	       end <= page->len;
+	       stats_table_end(t) <= page->len;
+}
+
+/** Returns true if two tables share bytes: what is checked in one could change in the other. */
+static bool stats_tables_overlap(const struct copyrpc_stats_table *a,
+				 const struct copyrpc_stats_table *b)
+{
+	return a->offset < stats_table_end(b) && b->offset < stats_table_end(a);
 }
 
 static bool stats_page_is_valid(const struct copyrpc_stats_page *page, size_t len)
@@ -43,9 +54,13 @@ static bool stats_page_is_valid(const struct copyrpc_stats_page *page, size_t le
 	    page->len < sizeof(*page) || page->len > len || page->pid <= 0 ||
 	    page->table_cnt < COPYRPC_STATS_TABLES)
 		return false;
-	for (uint32_t i = 0; i < COPYRPC_STATS_TABLES; i++)
+	for (uint32_t i = 0; i < COPYRPC_STATS_TABLES; i++) {
 		if (!stats_table_is_valid(page, i))
 			return false;
+		for (uint32_t k = 0; k < i; k++)
+			if (stats_tables_overlap(&page->tables[i], &page->tables[k]))
+				return false;
+	}
 	return true;
 }
 
@@ -144,13 +159,14 @@ int stats_view_copy(struct stats_view *view, const void *src, size_t len)
 		return -EINVAL;
 	}
 	*view = (struct stats_view){ .page = copy, .len = len };
+	stats_load_events(copy, src, COPYRPC_STATS_EVENTS);
+	stats_load_events(copy, src, COPYRPC_STATS_STALLS);
+	stats_check_waits(copy, src);
+	/* Texts are cleaned last, when nothing of the other process is copied any more. */
 	stats_clean(copy->command, sizeof(copy->command));
 	stats_clean(copy->host, sizeof(copy->host));
 	stats_clean(copy->release, sizeof(copy->release));
 	stats_clean_rows(view);
-	stats_load_events(copy, src, COPYRPC_STATS_EVENTS);
-	stats_load_events(copy, src, COPYRPC_STATS_STALLS);
-	stats_check_waits(copy, src);
 	return 0;
 }
 
