@@ -57,6 +57,34 @@ Test(ring_rx, a_batch_without_messages_carries_consumer_and_credit)
 	cr_expect_eq(msg_cnt, 0);
 }
 
+/* Makes end 0 one that has filled the peer's ring, without a byte left to grant. */
+static void fill_peer(void)
+{
+	conn->tx.flow.producer = conn->tx.flush_start = C - 64;
+	conn->tx.flow.granted = 0;
+	cr_assert_not(ring_flow_grant_due(&conn->tx.flow));
+}
+
+Test(ring_rx, a_grant_is_due_though_a_retained_message_stops_the_consumer)
+{
+	uint64_t kept;
+
+	verdict = CORE_RX_RETAIN;
+	put_meta(0, 0, 1);
+	put_hdr(32, 1, 0, 20);
+	accepted(64);
+	kept = conn->rx.consumer;
+	cr_assert_lt(kept, 64, "the message is retained");
+	util_list_remove(&conn->dirty_link);
+	fill_peer();
+	put_meta(C - 64, 0, 0);
+	accepted(32);
+	cr_expect_eq(conn->rx.consumer, kept);
+	cr_expect_not(util_list_is_empty(&conn->dirty_link), "a batch will carry the grant");
+	util_list_remove(&conn->dirty_link);
+	verdict = CORE_RX_DONE;
+}
+
 Test(ring_rx, a_marker_ends_the_lap_and_carries_consumer_and_credit)
 {
 	uint64_t credit = conn->tx.credit;

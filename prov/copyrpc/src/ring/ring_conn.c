@@ -107,6 +107,8 @@ void ring_conn_read_done_cold(struct ring_conn *conn, uint64_t pos)
 	if (conn->eng.chan.caps & CORE_CHAN_ASYNC)
 		ring_ack_advance(conn);
 	if (conn->tx.flow.remote_consumer != conn->read_base) {
+		if (ring_flow_grant_due(&conn->tx.flow))
+			ring_conn_mark_dirty(conn);
 		conn->read_unchanged = 0;
 		return;
 	}

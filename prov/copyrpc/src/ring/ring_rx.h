@@ -58,8 +58,12 @@ static inline void ring_rx_release(struct ring_conn *conn)
 	uint64_t consumer = ring_retained_consumer(&rx->retained, rx->parsed);
 
 	/* In the middle of a batch `parsed` is still the batch's start: never go back to it. */
-	if ((int64_t)(consumer - rx->consumer) <= 0)
+	if ((int64_t)(consumer - rx->consumer) <= 0) {
+		/* The peer's position may permit a grant, while a retained message stops this one. */
+		if (UTIL_UNLIKELY(ring_flow_grant_due(&conn->tx.flow)))
+			ring_conn_mark_dirty(conn);
 		return;
+	}
 	rx->consumer = consumer;
 	/* Release: all loads of those bytes complete before the peer may overwrite them. */
 	__atomic_store_n(conn->link->consumer_word, consumer, __ATOMIC_RELEASE);
