@@ -267,6 +267,8 @@ static void fake_drain(struct core_chan *chan)
 
 static bool fake_is_busy(struct core_chan *chan)
 {
+	if (fake_direct_cfg.until_asked)
+		fake_direct_cfg.hold = false;
 	return false;
 }
 

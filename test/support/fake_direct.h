@@ -12,9 +12,10 @@
 #include "core/core_chan.h"
 
 struct fake_direct_cfg {
-	bool on;   /* new channels can do it */
-	bool hold; /* accesses do not end */
-	int err;   /* result of each start, or 0 */
+	bool on;          /* new channels can do it */
+	bool hold;        /* accesses do not end */
+	bool until_asked; /* hold ends when the channel is asked whether it is busy */
+	int err;          /* result of each start, or 0 */
 	int reg_err;
 	size_t inlines; /* longest write whose bytes are taken at its start */
 	int simple_err; /* result of each start of a simple access, or 0 */

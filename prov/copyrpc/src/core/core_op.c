@@ -30,10 +30,21 @@ void core_op_unqueue(struct core_op *op)
 	op->peer->ep->tx_queued--;
 }
 
-/** Returns true while earlier operations have not ended. */
+/**
+ * Returns true while earlier operations have not ended. The device reports the end of silent ones
+ * when the channel is asked whether it is busy.
+ */
 static bool core_op_must_wait(const struct core_op *op)
 {
-	return !core_op_is_oldest(op) || core_simple_is_awaited(&op->peer->simple);
+	struct core_chan *chan = op->peer->chan;
+
+	if (!core_op_is_oldest(op))
+		return true;
+	if (!core_simple_is_awaited(&op->peer->simple))
+		return false;
+	if (chan)
+		chan->ops->is_busy(chan);
+	return true;
 }
 
 /** Starts the first operation of the queue. On error it is first again. */

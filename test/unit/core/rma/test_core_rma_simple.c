@@ -199,6 +199,21 @@ Test(core_rma_simple, a_fence_waits_for_those_that_are_awaited)
 	stop();
 }
 
+Test(core_rma_simple, a_fence_has_the_end_of_a_silent_write_reported)
+{
+	start(false);
+	fake_direct_cfg.hold = true;
+	fake_direct_cfg.until_asked = true;
+	cr_assert(simple(true, rma_local, 8, 0, FI_INJECT, NULL, true));
+	cr_assert_eq(rma_put(rma_local, 8, 0, FI_FENCE, NULL), 0);
+	rma_settle();
+	cr_expect_eq(fake_direct_cnt(), 1);
+	fake_direct_cfg.hold = false;
+	fake_direct_cfg.until_asked = false;
+	rma_settle();
+	stop();
+}
+
 Test(core_rma_simple, a_failed_connection_ends_each_once_and_the_next_one_counts_anew)
 {
 	struct core_cqe e;
