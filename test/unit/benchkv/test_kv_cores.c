@@ -47,7 +47,7 @@ Test(kv_cores, a_node_bound_to_one_processor_lacks_others, .init = look)
 {
 	bool alone = sysconf(_SC_NPROCESSORS_ONLN) == 1;
 
-	cr_assert_eq(kv_cores_usable(), CPU_COUNT(&usable));
+	cr_assert_eq(kv_cores_usable(), (uint32_t)CPU_COUNT(&usable));
 	kv_cores_bind(0);
 	cr_assert_eq(kv_cores_usable(), 1);
 	cr_assert_eq(kv_cores_lacking(1), 0, "one thread has one processor");
