@@ -59,7 +59,7 @@ static inline void ring_rx_release(struct ring_conn *conn)
 
 	/* In the middle of a batch `parsed` is still the batch's start: never go back to it. */
 	if ((int64_t)(consumer - rx->consumer) <= 0) {
-		/* The peer's position may permit a grant, while a retained message stops this one. */
+		/* The peer may permit a grant while a retained message stops this position. */
 		if (UTIL_UNLIKELY(ring_flow_grant_due(&conn->tx.flow)))
 			ring_conn_mark_dirty(conn);
 		return;
