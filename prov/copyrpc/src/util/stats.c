@@ -140,7 +140,7 @@ static void util_stats_in_child(void)
 	util_stats_unlock();
 }
 
-/* The C library unregisters the handlers when this library is unloaded. */
+/* The handlers stay registered: the library is never unloaded (-z nodelete). */
 static void util_stats_register(void)
 {
 	pthread_atfork(util_stats_lock, util_stats_unlock, util_stats_in_child);

@@ -262,7 +262,8 @@ static void cm_hello_refuse_unknown(struct cm_ep *cep, const struct cm_hello *he
 	if (err == -FI_EMFILE || err == -ENFILE)
 		UTIL_WARN_SELDOM(EP_CTRL, "%s\n", CM_ACCEPT_NO_FDS);
 	cm_hello_refuse(cep, hello, -FI_EAGAIN,
-			"the peer could not find out whether this is the same host");
+			"the peer could not find out whether this is the same host; with "
+			"FI_COPYRPC_JOB_KEY it need not");
 }
 
 /** Refuses a datagram of a sender that is on this host, or may be. Returns whether it did. */

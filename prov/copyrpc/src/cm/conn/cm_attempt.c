@@ -25,7 +25,9 @@ static void cm_attempt_later(struct cm_peer *peer, int err)
 		UTIL_WARN_SELDOM(EP_CTRL, "%s\n", CM_ATTEMPT_NO_FDS);
 		cm_req_retry(peer, -FI_EMFILE, CM_ATTEMPT_NO_FDS);
 	} else {
-		cm_req_retry(peer, err, "the kernel did not say whether the peer is on this host");
+		cm_req_retry(peer, err,
+			     "the kernel did not say whether the peer is on this host; with "
+			     "FI_COPYRPC_JOB_KEY it need not");
 	}
 }
 

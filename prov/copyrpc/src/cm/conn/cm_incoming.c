@@ -176,7 +176,7 @@ static void cm_incoming_await_closer(struct cm_ep *cep)
 {
 	UTIL_WARN_SELDOM(EP_CTRL,
 			 "accepting no connection of this host for now: a process of another user "
-			 "keeps streams from being closed\n");
+			 "keeps streams from being closed; FI_LOG_LEVEL=info names the user\n");
 	cep->stats->accept_pauses++;
 	cm_src_pause(cep->node, &cep->listen);
 	cm_node_arm(cep->node, &cep->listen_timer, util_clock_ns() + CM_PAUSE_MS * UTIL_NS_PER_MS);

@@ -43,7 +43,7 @@ static void cm_fork_in_child(void)
 	pthread_mutex_unlock(&cm_fork_lock);
 }
 
-/* The C library unregisters the handlers when this library is unloaded. */
+/* The handlers stay registered: the library is never unloaded (-z nodelete). */
 static void cm_fork_register(void)
 {
 	pthread_atfork(cm_fork_before, cm_fork_in_parent, cm_fork_in_child);
