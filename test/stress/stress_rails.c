@@ -13,6 +13,7 @@
  * again; elsewhere after STRAYS rounds of them. The suite builds the test with sanitizers.
  */
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -83,11 +84,26 @@ static void take_message(struct worker *w, const struct fi_cq_tagged_entry *e)
 	post(w, buf);
 }
 
+/** Prints the failed operation, which no message of a worker should be, and aborts. */
+static void die_of_error(struct worker *w)
+{
+	struct fi_cq_err_entry failed = { 0 };
+
+	fi_cq_readerr(w->cq, &failed, 0);
+	fprintf(stderr, "worker %td: a %s fails (data %" PRIu64 ", tag %" PRIu64 "): %s, %s\n",
+		w - workers, failed.flags & FI_RECV ? "receive" : "send", failed.data, failed.tag,
+		fi_strerror(failed.err),
+		fi_cq_strerror(w->cq, failed.prov_errno, failed.err_data, NULL, 0));
+	abort();
+}
+
 static void progress(struct worker *w)
 {
 	struct fi_cq_tagged_entry e;
 	ssize_t ret = fi_cq_read(w->cq, &e, 1);
 
+	if (ret == -FI_EAVAIL)
+		die_of_error(w);
 	CHECK(ret == 1 || ret == -FI_EAGAIN);
 	if (ret == 1 && (e.flags & FI_RECV))
 		take_message(w, &e);
