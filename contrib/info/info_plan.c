@@ -61,7 +61,8 @@ static void info_plan_rings(struct info_plan *plan, uint64_t peers, bool registe
 			    const struct info_plan_settings *settings, uint64_t mem, uint64_t *left)
 {
 	for (uint64_t i = 0; i < peers; i++) {
-		uint64_t len = ring_len_next(mem, *left, registers, settings->ring_size);
+		uint64_t len =
+			ring_len_next(mem, *left, registers, settings->ring_size, ENG_SIZE_DEFAULT);
 
 		if (!len) {
 			plan->unserved += peers - i;

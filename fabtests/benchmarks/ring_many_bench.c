@@ -96,7 +96,8 @@ static struct eng_conn *prepare(struct side *side, struct cm_params *params)
 
 	memset(params, 0, sizeof(*params));
 	params->path = transport->ops->path;
-	must("prepare", transport->ops->prepare(transport, &side->eep, NULL, params, &conn));
+	must("prepare",
+	     transport->ops->prepare(transport, &side->eep, NULL, ENG_SIZE_DEFAULT, params, &conn));
 	conn->engine = side->engine;
 	conn->transport = transport;
 	conn->up = &upcalls;

@@ -274,7 +274,13 @@ static bool fake_is_busy(struct core_chan *chan)
 
 static uint32_t fake_better(struct core_chan *chan, bool regained)
 {
-	return fake_engine_cfg.better;
+	return fake_engine_cfg.better | (regained ? fake_engine_cfg.wants : 0);
+}
+
+static void fake_resize(struct core_chan *chan, bool is_larger)
+{
+	fake_engine_cfg.enlarged += is_larger;
+	fake_engine_cfg.reduced += !is_larger;
 }
 
 static void fake_stop(struct core_chan *chan)
@@ -328,6 +334,7 @@ static const struct core_chan_ops fake_chan_ops = {
 	.drain = fake_drain,
 	.is_busy = fake_is_busy,
 	.better = fake_better,
+	.resize = fake_resize,
 	.stop = fake_stop,
 	.close = fake_close,
 };

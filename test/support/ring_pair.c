@@ -96,7 +96,6 @@ static void ring_end_start(struct ring_conn *conn, uint64_t tx_pos, uint64_t rx_
 
 /* Endpoint at which ends of connections are counted. */
 static struct core_ep ring_pair_ep = { .stats = &ring_pair_ep.unread };
-static struct core_engine_ep ring_pair_eep = { .ep = &ring_pair_ep };
 
 static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg, int self,
 			  const struct core_upcalls *up)
@@ -126,7 +125,10 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 	conn->eng.engine = engine;
 	conn->eng.transport = &transport->eng;
 	conn->eng.up = up;
-	conn->eng.eep = &ring_pair_eep;
+	end->eep = (struct core_engine_ep){ .ep = &ring_pair_ep,
+					    .engine = engine,
+					    .look_queued = true };
+	conn->eng.eep = &end->eep;
 	conn->eng.chan.ops = transport->chan_ops;
 	util_list_init(&conn->eng.fail_link);
 	util_list_init(&conn->dirty_link);

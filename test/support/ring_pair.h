@@ -32,6 +32,7 @@ extern const struct eng_transports ring_pair_transports_both;
 struct ring_end {
 	struct ring_conn conn; /* First member */
 	struct core_engine engine;
+	struct core_engine_ep eep; /* With a look queued, so that none is */
 	struct fake_dev dev;
 	struct fake_dev second; /* With rails */
 	struct ring_rails rails;

@@ -16,6 +16,7 @@
 #include "support/core_pair.h"
 #include "unit/core/failback_pair.h"
 #include "util/clock.h"
+#include "wire/wire_op.h"
 
 #define LEN 20000u
 
@@ -102,6 +103,54 @@ Test(core_failback, without_a_common_path_the_connection_goes_on)
 	core_failback_look(&pair_nodes[0].ep);
 	nodes_settle(pair_nodes, 2);
 	expect_moved();
+}
+
+Test(core_failback, the_next_channel_has_rings_of_another_size)
+{
+	fake_engine_cfg.better = WIRE_FAILBACK_ROOM;
+	pair_mark();
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
+	expect_moved();
+	cr_expect_eq(fake_engine_cfg.enlarged, 1);
+	expect_traffic();
+	fake_engine_cfg.better = WIRE_FAILBACK_QUIET;
+	pair_mark();
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
+	expect_moved();
+	cr_expect_eq(fake_engine_cfg.enlarged, 1);
+	cr_expect_eq(fake_engine_cfg.reduced, 1, "that of the end that asked");
+	expect_traffic();
+}
+
+Test(core_failback, for_a_path_alone_the_next_channel_is_not_larger)
+{
+	fake_engine_cfg.wants = WIRE_FAILBACK_ROOM; /* for which the peer has no memory */
+	pair_mark();
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
+	expect_moved();
+	cr_expect_eq(fake_engine_cfg.enlarged, 0);
+	fake_engine_cfg.wants = 0;
+}
+
+Test(core_failback, a_peer_without_memory_is_asked_again)
+{
+	fake_engine_cfg.better = 0;
+	fake_engine_cfg.wants = WIRE_FAILBACK_ROOM;
+	pair_mark();
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
+	cr_expect(pair_is_marked(0) && pair_is_marked(1));
+	cr_expect_not(pair_peer_at(0)->holds);
+	cr_expect_eq(pair_peer_at(0)->failback.pause_ns, CORE_FAILBACK_PAUSE_NS);
+	fake_engine_cfg.better = WIRE_FAILBACK_ROOM;
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
+	expect_moved();
+	cr_expect_eq(fake_engine_cfg.enlarged, 1);
+	fake_engine_cfg.wants = 0;
 }
 
 Test(core_failback, nothing_begins_while_an_end_drains, .init = pair_make_async)

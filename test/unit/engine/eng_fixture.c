@@ -146,6 +146,7 @@ void wholes_close(void)
 struct fake_transport_cfg fake_cfg;
 char fake_story[256];
 unsigned fake_polls[2];
+enum eng_size fake_size;
 static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int fake_tell(char what, int ret)
@@ -221,8 +222,9 @@ static const struct core_chan_ops fake_chan_ops = {
 };
 
 static int fake_prepare(struct eng_transport *transport, struct core_engine_ep *eep, void *ep_state,
-			struct cm_params *params, struct eng_conn **conn)
+			enum eng_size size, struct cm_params *params, struct eng_conn **conn)
 {
+	fake_size = size;
 	cr_assert_eq(params->path, transport->ops->path);
 	cr_assert_eq(ep_state, eep, "ep_open came first");
 	if (fake_cfg.fail_prepare)

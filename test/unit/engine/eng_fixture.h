@@ -58,7 +58,8 @@ struct fake_transport_cfg {
 
 extern struct fake_transport_cfg fake_cfg;
 extern char fake_story[256];
-extern unsigned fake_polls[2]; /* Polls per transport */
+extern unsigned fake_polls[2];  /* Polls per transport */
+extern enum eng_size fake_size; /* Of the last connection */
 
 /** Returns how often the call `what` (a letter) was made. */
 unsigned fake_calls(char what);

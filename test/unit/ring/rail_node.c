@@ -44,7 +44,8 @@ int rail_node_prepare(struct rail_node *node, const struct core_upcalls *up,
 	int ret;
 
 	*params = (struct cm_params){ .features = node->features };
-	ret = ring_setup_prepare(&node->transport->eng, &node->eep, NULL, params, &conn);
+	ret = ring_setup_prepare(&node->transport->eng, &node->eep, NULL, ENG_SIZE_DEFAULT, params,
+				 &conn);
 	if (ret)
 		return ret;
 	conn->up = up;

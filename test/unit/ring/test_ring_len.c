@@ -9,7 +9,7 @@
 /** Returns the size while rings have nothing of the budget. */
 static uint64_t first(size_t mem, bool registers, size_t fixed)
 {
-	return ring_len_next(mem, mem, registers, fixed);
+	return ring_len_next(mem, mem, registers, fixed, ENG_SIZE_DEFAULT);
 }
 
 Test(ring_len, is_a_64th_of_what_is_left_between_two_bounds)
@@ -18,20 +18,39 @@ Test(ring_len, is_a_64th_of_what_is_left_between_two_bounds)
 	cr_expect_eq(first(16 * MIB, false, 0), RING_LEN_DEFAULT);
 	cr_expect_eq(first(16 * MIB - 1, false, 0), RING_LEN_DEFAULT / 2);
 	cr_expect_eq(first(MIB, false, 0), RING_LEN_LEAST);
-	cr_expect_eq(ring_len_next(MIB, RING_LEN_LEAST, false, 0), RING_LEN_LEAST);
-	cr_expect_eq(ring_len_next(MIB, RING_LEN_LEAST - 1, false, 0), 0);
-	cr_expect_eq(ring_len_next(MIB, 0, false, 0), 0);
+	cr_expect_eq(ring_len_next(MIB, RING_LEN_LEAST, false, 0, ENG_SIZE_DEFAULT),
+		     RING_LEN_LEAST);
+	cr_expect_eq(ring_len_next(MIB, RING_LEN_LEAST - 1, false, 0, ENG_SIZE_DEFAULT), 0);
+	cr_expect_eq(ring_len_next(MIB, 0, false, 0, ENG_SIZE_DEFAULT), 0);
 }
 
 Test(ring_len, beyond_a_quarter_of_the_budget_rings_are_small)
 {
 	size_t mem = 256 * MIB, quarter = mem / 4;
 
-	cr_expect_eq(ring_len_next(mem, mem - quarter + 1, false, 0), RING_LEN_DEFAULT);
-	cr_expect_eq(ring_len_next(mem, mem - quarter, false, 0), RING_LEN_MANY);
-	cr_expect_eq(ring_len_next(mem, mem - quarter, true, 0), RING_LEN_MANY / 2, "two of them");
-	cr_expect_eq(ring_len_next(mem, MIB, false, 0), RING_LEN_LEAST);
-	cr_expect_eq(ring_len_next(mem, mem - quarter, false, MIB), MIB, "a fixed size stays");
+	cr_expect_eq(ring_len_next(mem, mem - quarter + 1, false, 0, ENG_SIZE_DEFAULT),
+		     RING_LEN_DEFAULT);
+	cr_expect_eq(ring_len_next(mem, mem - quarter, false, 0, ENG_SIZE_DEFAULT), RING_LEN_MANY);
+	cr_expect_eq(ring_len_next(mem, mem - quarter, true, 0, ENG_SIZE_DEFAULT),
+		     RING_LEN_MANY / 2, "two of them");
+	cr_expect_eq(ring_len_next(mem, MIB, false, 0, ENG_SIZE_DEFAULT), RING_LEN_LEAST);
+	cr_expect_eq(ring_len_next(mem, mem - quarter, false, MIB, ENG_SIZE_DEFAULT), MIB,
+		     "a fixed size stays");
+}
+
+Test(ring_len, the_size_follows_use)
+{
+	size_t mem = 256 * MIB, quarter = mem / 4;
+
+	cr_expect_eq(ring_len_next(mem, mem - quarter, false, 0, ENG_SIZE_LARGE), RING_LEN_DEFAULT);
+	cr_expect_eq(ring_len_next(mem, quarter + 1, true, 0, ENG_SIZE_LARGE), RING_LEN_DEFAULT);
+	cr_expect_eq(ring_len_next(mem, quarter, false, 0, ENG_SIZE_LARGE), RING_LEN_MANY);
+	cr_expect_eq(ring_len_next(mem, quarter, true, 0, ENG_SIZE_LARGE), RING_LEN_MANY / 2);
+	cr_expect_eq(ring_len_next(mem, mem - quarter, false, 8192, ENG_SIZE_LARGE), 8192, "fixed");
+	cr_expect_eq(ring_len_next(mem, mem, false, 0, ENG_SIZE_SMALL), RING_LEN_MANY);
+	cr_expect_eq(ring_len_next(mem, MIB, false, 0, ENG_SIZE_SMALL), RING_LEN_LEAST);
+	cr_expect_eq(ring_len_next(16 * MIB, 8 * MIB, false, 0, ENG_SIZE_LARGE),
+		     RING_LEN_DEFAULT / 2, "a 64th of what is left is less");
 }
 
 Test(ring_len, by_default_256_peers_have_large_rings_and_4096_have_some)
@@ -40,7 +59,7 @@ Test(ring_len, by_default_256_peers_have_large_rings_and_4096_have_some)
 		size_t mem = 256 * MIB, left = mem, at_256 = 0;
 
 		for (unsigned peers = 0; peers < 4096; peers++) {
-			uint64_t len = ring_len_next(mem, left, rings == 2, 0);
+			uint64_t len = ring_len_next(mem, left, rings == 2, 0, ENG_SIZE_DEFAULT);
 
 			cr_assert(len);
 			cr_assert_eq(len == RING_LEN_DEFAULT, peers < 256 / rings);
@@ -74,7 +93,7 @@ Test(ring_len, all_connections_stay_within_the_budget)
 		size_t left = budget;
 		uint64_t before = RING_LEN_DEFAULT, len;
 
-		while ((len = ring_len_next(budget, left, false, 0))) {
+		while ((len = ring_len_next(budget, left, false, 0, ENG_SIZE_DEFAULT))) {
 			cr_assert_leq(len, before);
 			cr_assert_leq(len, left);
 			before = len;

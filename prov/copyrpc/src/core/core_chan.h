@@ -231,12 +231,18 @@ struct core_chan_ops {
 	 */
 	bool (*withdraw)(struct core_chan *chan);
 	/*
-	 * Returns the paths that are better than the channel's and that this end can use
-	 * (WIRE_CM_PATH_*), and the channel's own if another one may have more devices.
-	 * `regained`: only those that were out when the channel was made, or since then. NULL:
-	 * there are none.
+	 * Returns what another channel to the peer would have: the paths that are better than the
+	 * channel's and that this end can use (WIRE_CM_PATH_*), the channel's own if it may have
+	 * more devices, and rings of another size (WIRE_FAILBACK_SIZES). `regained`: only paths
+	 * that were out when the channel was made, or since then, and sizes that this end wants;
+	 * otherwise sizes that it can offer. NULL: nothing.
 	 */
 	uint32_t (*better)(struct core_chan *chan, bool regained);
+	/*
+	 * Lets the next channel to the peer, soon, have a larger ring for it, or a smaller one.
+	 * NULL: better never returns sizes.
+	 */
+	void (*resize)(struct core_chan *chan, bool is_larger);
 	/* Writes levels, as round trips, to chan->stats. NULL: the channel has none. */
 	void (*show)(struct core_chan *chan);
 	/* Returns true while accepted messages may be lost by a close. fi_close polls this. */

@@ -83,6 +83,16 @@ static void core_failback_refuse(struct core_peer *peer, enum wire_failback_kind
 		peer->failback.reply = CORE_FAILBACK_NONE;
 }
 
+/** YES was sent. */
+static void core_failback_agreed(struct core_peer *peer)
+{
+	struct core_failback *failback = &peer->failback;
+
+	failback->reply = CORE_FAILBACK_AGREED;
+	if (failback->common & WIRE_FAILBACK_ROOM)
+		peer->chan->ops->resize(peer->chan, true);
+}
+
 /** Replies to the peer when that is due. */
 static void core_failback_try_reply(struct core_peer *peer, uint64_t now_ns)
 {
@@ -90,7 +100,7 @@ static void core_failback_try_reply(struct core_peer *peer, uint64_t now_ns)
 
 	if (failback->reply == CORE_FAILBACK_WILLING && core_failback_is_idle(peer)) {
 		if (!core_failback_send(peer, WIRE_FAILBACK_YES, 0))
-			failback->reply = CORE_FAILBACK_AGREED;
+			core_failback_agreed(peer);
 	} else if (failback->reply == CORE_FAILBACK_WILLING && now_ns > failback->until_ns) {
 		failback->reply = CORE_FAILBACK_LATER;
 	}
@@ -196,11 +206,14 @@ void core_failback_look(struct core_ep *ep)
 static enum core_failback_reply core_failback_judge(struct core_peer *peer, uint32_t paths,
 						    uint64_t now_ns)
 {
-	const struct core_failback *failback = &peer->failback;
+	struct core_failback *failback = &peer->failback;
 	struct core_chan *chan = peer->chan;
 
-	if (peer->ep->conn || !chan->ops->better || !(chan->ops->better(chan, false) & paths))
+	if (peer->ep->conn || !chan->ops->better)
 		return CORE_FAILBACK_NO;
+	failback->common = paths & chan->ops->better(chan, false);
+	if (!failback->common)
+		return paths & WIRE_FAILBACK_SIZES ? CORE_FAILBACK_LATER : CORE_FAILBACK_NO;
 	if (failback->question == CORE_FAILBACK_QUIET && now_ns < failback->rest_ns)
 		return CORE_FAILBACK_LATER;
 	return CORE_FAILBACK_WILLING;
@@ -224,13 +237,24 @@ static enum core_rx_verdict core_failback_on_ask(struct core_peer *peer, uint32_
 	return CORE_RX_DONE;
 }
 
-static enum core_rx_verdict core_failback_on_reply(struct core_failback *failback,
+static void core_failback_granted(struct core_peer *peer)
+{
+	struct core_failback *failback = &peer->failback;
+
+	failback->question = CORE_FAILBACK_GRANTED;
+	if (failback->paths & WIRE_FAILBACK_QUIET)
+		peer->chan->ops->resize(peer->chan, false);
+}
+
+static enum core_rx_verdict core_failback_on_reply(struct core_peer *peer,
 						   const struct wire_failback *reply)
 {
+	struct core_failback *failback = &peer->failback;
+
 	if (reply->paths || failback->question != CORE_FAILBACK_ASKED)
 		return CORE_RX_BAD;
 	switch (reply->kind) {
-	case WIRE_FAILBACK_YES: failback->question = CORE_FAILBACK_GRANTED; return CORE_RX_DONE;
+	case WIRE_FAILBACK_YES: core_failback_granted(peer); return CORE_RX_DONE;
 	case WIRE_FAILBACK_NO: failback->pause_ns = CORE_FAILBACK_PAUSE_MAX; break;
 	case WIRE_FAILBACK_LATER: break;
 	default: return CORE_RX_BAD;
@@ -243,7 +267,6 @@ enum core_rx_verdict core_failback_on_msg(struct core_chan *chan, struct core_he
 					  core_retain_t retain)
 {
 	struct core_peer *peer = chan->peer;
-	struct core_failback *failback = &peer->failback;
 	enum core_rx_verdict verdict = CORE_RX_DONE;
 	struct wire_failback wire;
 
@@ -253,7 +276,7 @@ enum core_rx_verdict core_failback_on_msg(struct core_chan *chan, struct core_he
 	if (wire.kind == WIRE_FAILBACK_ASK)
 		verdict = core_failback_on_ask(peer, wire.paths);
 	else
-		verdict = core_failback_on_reply(failback, &wire);
+		verdict = core_failback_on_reply(peer, &wire);
 	core_failback_update(peer);
 	return verdict;
 }
@@ -278,8 +301,10 @@ void core_failback_end(struct core_peer *peer)
 {
 	int ret = -FI_ESHUTDOWN; /* of an end that cannot connect */
 
-	UTIL_INFO(EP_CTRL, "peer %llu: the connection ends, a better path or a device is back\n",
-		  (unsigned long long)peer->fi_addr);
+	UTIL_INFO(
+		EP_CTRL,
+		"peer %llu: the connection is replaced, for a better path or device, or its size\n",
+		(unsigned long long)peer->fi_addr);
 	peer->failback.rest_ns = util_clock_ns() + peer->failback.pause_ns / 2;
 	core_peer_fail(peer, 0, CORE_PEER_IDLE);
 	if (peer->fi_addr != FI_ADDR_NOTAVAIL)

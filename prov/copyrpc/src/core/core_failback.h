@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Failback, the return to a better path, or to all devices of a path: the two ends of a connection
- * agree to end it while nothing is in flight, and connect again. An end asks when a device of its
- * own is back (core_upcalls.on_regained).
+ * Failback, the return to a better path, or to all devices of a path, or rings of another size: the
+ * two ends of a connection agree to end it while nothing is in flight, and connect again. An end
+ * asks when a device of its own is back, the peer's ring limits it, or memory is short
+ * (core_upcalls.on_regained).
  *
  *   asking end                                   peer
  *   drains: starts no more operations
- *   idle --FAILBACK {ASK, paths}---------------> has none of the paths: FAILBACK {NO}
+ *   idle --FAILBACK {ASK, paths}---------------> has none of the paths: FAILBACK {NO},
+ *                                                no memory now: FAILBACK {LATER}
  *                                                drains
  *        <-------------------FAILBACK {YES}----- idle; starts none until the connection ends
  *   closes, connects again                       takes that as the agreed end, connects again
@@ -63,7 +65,8 @@ struct core_failback {
 	struct core_work work;
 	enum core_failback_question question;
 	enum core_failback_reply reply;
-	uint32_t paths;    /* to ask with */
+	uint32_t paths;    /* to ask with; those and sizes are what core_chan_ops.better returns */
+	uint32_t common;   /* reasons in the peer's question that this end has, too */
 	uint64_t until_ns; /* end of the time to become idle */
 	uint64_t last_ns;  /* last attempt; 0: none */
 	uint64_t pause_ns; /* from it to the next one */

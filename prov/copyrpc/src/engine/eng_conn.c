@@ -8,6 +8,7 @@
 #include "engine/eng_engine.h"
 #include "engine/eng_event.h"
 #include "engine/eng_outage.h"
+#include "engine/eng_room.h"
 #include "engine/eng_stats.h"
 #include "util/log.h"
 
@@ -132,6 +133,7 @@ void eng_conn_free(struct eng_conn *conn)
 	if (conn->attached)
 		eng_transport_put(transport);
 	engine->detour_cnt -= conn->out_paths != 0;
+	eng_room_forget(conn);
 	transport->ops->free(conn);
 	eng_outage_put(transport);
 }

@@ -32,11 +32,12 @@ struct eng_conn {
 	struct core_engine *engine;
 	struct eng_transport *transport;
 	const struct core_upcalls *up;
-	int err;           /* Not 0: failed; nothing is sent or received any more */
-	bool up_reported;  /* The channel was reported to core */
-	bool attached;     /* The transport polls the connection */
-	bool stopped;      /* Only the memory is still in use */
-	uint8_t out_paths; /* Paths to return to: out, or short of a device (eng_outage.h) */
+	int err;               /* Not 0: failed; nothing is sent or received any more */
+	bool up_reported;      /* The channel was reported to core */
+	bool attached;         /* The transport polls the connection */
+	bool stopped;          /* Only the memory is still in use */
+	uint8_t out_paths : 4; /* Paths to return to: out, or short of a device (eng_outage.h) */
+	bool wants_room : 1;   /* The peer's ring limits this end (eng_room.h) */
 	struct core_ep *ep;
 	struct core_engine_ep *eep;
 	struct cm_conn *cm;

@@ -25,6 +25,15 @@
 #include "util/list.h"
 #include "util/name.h"
 
+/** Peer whose next connection gets a ring of another size (eng_room.h). */
+struct eng_room_note {
+	uint64_t incarnation;
+	uint64_t end_ns; /* of its validity */
+	enum eng_size size;
+};
+
+#define ENG_ROOM_NOTES 256u /* The oldest one is overwritten */
+
 struct core_engine {
 	/* wait_fd: epoll descriptor over the transports' descriptors and event_fd */
 	struct core_progress base;
@@ -32,11 +41,11 @@ struct core_engine {
 	union eng_transport_space transports[ENG_TRANSPORTS_MAX]; /* Best first */
 	uint32_t transport_cnt;
 	struct cm_node *node;
-	int event_fd;                /* Readable while events are queued */
-	struct util_list failed;     /* eng_conn.fail_link: failures not yet reported to core */
-	pthread_mutex_t lock;        /* Guards events, writes of attention, and every eep's conns */
-	struct util_list events;     /* eng_event.link */
-	struct util_list eeps;       /* core_engine_ep.link; the domain's thread */
+	int event_fd;            /* Readable while events are queued */
+	struct util_list failed; /* eng_conn.fail_link: failures not yet reported to core */
+	pthread_mutex_t lock;    /* Guards events, writes of attention, notes, every eep's conns */
+	struct util_list events; /* eng_event.link */
+	struct util_list eeps;   /* core_engine_ep.link; the domain's thread */
 	pthread_mutex_t device_lock; /* No device is opened while held (eng_outage.h) */
 	/*
 	 * Number of events, plus 1 if transports behind the first have connections. Read without
@@ -49,6 +58,11 @@ struct core_engine {
 	bool must_look;      /* A connection failed, or the time has come to look at the devices */
 	bool has_others;     /* Transports behind the first have connections */
 	size_t mem;          /* Bytes counted against FI_COPYRPC_MEM; atomic */
+	/* eng_room.h */
+	uint32_t cramped_cnt; /* Connections with wants_room */
+	uint64_t short_ns;    /* Idle rings are looked for until this time; atomic */
+	uint32_t note_cnt;    /* Notes so far */
+	struct eng_room_note notes[ENG_ROOM_NOTES];
 	/* Row of connections for which the page has none (eng_stats.h), or NULL */
 	struct copyrpc_stats_peer *rest;
 	struct copyrpc_stats_peer unread; /* Row of connections that are not up */

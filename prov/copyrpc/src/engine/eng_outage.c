@@ -8,6 +8,7 @@
 
 #include "engine/eng_conn.h"
 #include "engine/eng_event.h"
+#include "engine/eng_room.h"
 #include "engine/eng_stats.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -175,14 +176,15 @@ static bool eng_outage_is_over(struct core_engine *engine)
 	return false;
 }
 
-/** Lets connections return to devices that are back, a bounded number a second. */
+/** Lets connections be replaced for what is better now, a bounded number a second. */
 static void eng_outage_offer_all(struct core_engine *engine)
 {
 	uint64_t now_ns = util_clock_ns();
 	struct util_list *it, *tmp;
 
-	if (!engine->detour_cnt || !engine->up->on_regained || !eng_outage_is_over(engine) ||
-	    now_ns - engine->offer_ns < ENG_OUTAGE_LOOK_MS * UTIL_NS_PER_MS / 2)
+	if (!engine->up->on_regained ||
+	    now_ns - engine->offer_ns < ENG_OUTAGE_LOOK_MS * UTIL_NS_PER_MS / 2 ||
+	    (!(engine->detour_cnt && eng_outage_is_over(engine)) && !eng_room_is_due(engine)))
 		return;
 	engine->offer_ns = now_ns;
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &engine->eeps)
@@ -201,9 +203,8 @@ void eng_outage_look(struct core_engine *engine)
 	eng_outage_offer_all(engine);
 }
 
-uint32_t eng_chan_better(struct core_chan *chan, bool regained)
+static uint32_t eng_outage_better(const struct eng_conn *conn, bool regained)
 {
-	const struct eng_conn *conn = eng_conn_of(chan);
 	const struct eng_transport_ops *ops = conn->transport->ops;
 	uint32_t paths = ops->path - 1;
 
@@ -211,9 +212,16 @@ uint32_t eng_chan_better(struct core_chan *chan, bool regained)
 		paths |= ops->path;
 	if (regained)
 		paths &= conn->out_paths & ~eng_outage_paths(conn->engine);
-	if (conn->err || !conn->cm || !paths)
+	return paths ? cm_conn_better(conn->cm, paths) : 0;
+}
+
+uint32_t eng_chan_better(struct core_chan *chan, bool regained)
+{
+	struct eng_conn *conn = eng_conn_of(chan);
+
+	if (conn->err || !conn->cm)
 		return 0;
-	return cm_conn_better(conn->cm, paths);
+	return eng_outage_better(conn, regained) | eng_room_reasons(conn, regained);
 }
 
 int eng_outage_enter(struct eng_transport *transport)

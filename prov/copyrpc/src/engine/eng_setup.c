@@ -9,6 +9,7 @@
 #include "engine/eng_conn.h"
 #include "engine/eng_event.h"
 #include "engine/eng_outage.h"
+#include "engine/eng_room.h"
 #include "util/clock.h"
 #include "util/event.h"
 #include "util/log.h"
@@ -67,7 +68,9 @@ static int eng_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_params *pa
 		return ret;
 	ret = eng_setup_ep_state(eep, transport, sock, &ep_state);
 	if (!ret)
-		ret = transport->ops->prepare(transport, eep, ep_state, params, &conn);
+		ret = transport->ops->prepare(transport, eep, ep_state,
+					      eng_room_size(eep->engine, cm_conn_incarnation(cm)),
+					      params, &conn);
 	ret = eng_outage_leave(eep, transport, ret);
 	if (ret)
 		return ret;
@@ -140,7 +143,7 @@ static void eng_setup_tick(void *ctx)
 	if (eng_setup_has_ticks(eep->engine) &&
 	    eng_setup_is_due(&eep->tick_ns, util_params.rc_interval_ms))
 		eng_event_push_look(eep, ENG_EVENT_TICK);
-	if (eng_outage_is_possible(eep->engine) &&
+	if ((eng_outage_is_possible(eep->engine) || eng_room_is_short(eep->engine)) &&
 	    eng_setup_is_due(&eep->look_ns, ENG_OUTAGE_LOOK_MS))
 		eng_event_push_look(eep, ENG_EVENT_LOOK);
 	util_event_save_counters(UTIL_NS_PER_S);

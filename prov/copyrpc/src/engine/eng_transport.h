@@ -28,6 +28,7 @@
 
 #include "core/core_chan.h"
 #include "dev/dev.h"
+#include "engine/eng_size.h"
 
 #define ENG_TRANSPORTS_MAX 4u
 /* Bytes that a transport may use, struct eng_transport included. */
@@ -65,7 +66,7 @@ struct eng_transport_ops {
 	 * Returns 0, or -FI_E* like cm_ep_ops.prepare; logs notable failures.
 	 */
 	int (*prepare)(struct eng_transport *transport, struct core_engine_ep *eep, void *ep_state,
-		       struct cm_params *params, struct eng_conn **conn);
+		       enum eng_size size, struct cm_params *params, struct eng_conn **conn);
 	/*
 	 * Completes the connection parameters that depend on the peer's address, after prepare and
 	 * before they are sent. NULL: none do.
@@ -82,6 +83,16 @@ struct eng_transport_ops {
 	 * (eng_outage_lacks). NULL: there is only one.
 	 */
 	bool (*improves)(const struct eng_conn *conn);
+	/*
+	 * Returns true if the peer would get a larger ring now, with ENG_SIZE_LARGE. NULL: all are
+	 * of one size.
+	 */
+	bool (*grows)(const struct eng_conn *conn);
+	/*
+	 * Returns true if new peers get smaller rings now, and neither end has sent anything for
+	 * long. Called from time to time while memory is short. NULL: likewise.
+	 */
+	bool (*shrinks)(struct eng_conn *conn);
 	/* Returns how the connection is carried, for statistics. NULL: `name` says it. */
 	const char *(*conn_name)(const struct eng_conn *conn);
 	/* Starts polling the connection. Returns 0 or -FI_E*. on_up follows. */

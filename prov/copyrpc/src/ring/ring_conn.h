@@ -139,6 +139,14 @@ struct ring_ack {
 
 struct ring_rail;
 
+/** Use of both rings (ring_room.h). */
+struct ring_room {
+	uint64_t refused_pos; /* Producer at the last refusal that counted */
+	uint32_t refused_cnt; /* Half laps of the peer's ring that ended without room */
+	uint64_t seen;        /* Sum of positions at the last look that saw it change */
+	uint64_t seen_ns;     /* Time of that look; 0: none */
+};
+
 #define RING_READ_PAUSE_NS  1000u /* Pause after the first read without an advance */
 #define RING_READ_PAUSE_MAX 10u   /* Doublings of the pause, up to one millisecond */
 
@@ -167,6 +175,7 @@ struct ring_conn {
 	struct ring_rail *rail; /* Link of the second device (ring_rail.h); NULL: there is none */
 	struct util_list balance_link; /* In transport->movable, while the link may move */
 	struct ring_moves_conn moves;
+	struct ring_room room;
 };
 
 static_assert(offsetof(struct ring_conn, rx.retained.slots) % UTIL_CACHE_LINE == 0, "to receive");

@@ -12,8 +12,10 @@
 #include <string.h>
 
 #include "engine/eng_engine.h"
+#include "engine/eng_room.h"
 #include "ring/ring_len.h"
 #include "ring/ring_rail.h"
+#include "ring/ring_room.h"
 #include "ring/ring_transport.h"
 #include "util/log.h"
 #include "util/param.h"
@@ -80,12 +82,20 @@ static int ring_setup_link(struct ring_conn *conn, struct ring_transport *transp
 	return ret;
 }
 
+static void ring_setup_note_len(struct core_engine *engine, uint64_t len, enum eng_size size)
+{
+	if (size == ENG_SIZE_LARGE)
+		UTIL_INFO(EP_CTRL, "a peer that sends much gets a ring of %llu bytes\n",
+			  (unsigned long long)len);
+	if (size == ENG_SIZE_DEFAULT && len < RING_LEN_DEFAULT && !util_params.ring_size)
+		eng_room_note_short(engine);
+}
+
 int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep, void *ep_state,
-		       struct cm_params *params, struct eng_conn **out)
+		       enum eng_size size, struct cm_params *params, struct eng_conn **out)
 {
 	struct ring_transport *transport = ring_transport_of(eng);
-	uint64_t len = ring_len_next(util_params.mem, eng_mem_left(eep->engine),
-				     ring_transport_registers(transport), util_params.ring_size);
+	uint64_t len = ring_room_len(transport, eep->engine, size);
 	struct ring_conn *conn;
 	bool has_rail;
 	int ret;
@@ -108,6 +118,7 @@ int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep, vo
 	has_rail = conn->knows_rails && ring_rail_prepare(conn, transport, &params->dev);
 	conn->lacks_rail = conn->knows_rails && !has_rail;
 	ring_setup_params(params, has_rail);
+	ring_setup_note_len(eep->engine, len, size);
 	conn->eng.engine = eep->engine;
 	conn->eng.transport = eng;
 	conn->eng.chan.ops = transport->chan_ops;

@@ -18,12 +18,14 @@
  * not inlined: the append form then needs no stack frame.
  */
 #include "engine/eng_outage.h"
+#include "engine/eng_room.h"
 #include "ring/ring_access.h"
 #include "ring/ring_balance.h"
 #include "ring/ring_bulk.h"
 #include "ring/ring_call.h"
 #include "ring/ring_direct.h"
 #include "ring/ring_rail.h"
+#include "ring/ring_room.h"
 #include "ring/ring_rx.h"
 #include "ring/ring_send.h"
 #include "ring/ring_takeover.h"
@@ -169,12 +171,6 @@ static int ring_this_access(struct core_chan *chan, const struct core_access_arg
 	return ring_access(&RING_LINK_OPS, ring_conn_of(chan), args);
 }
 
-#ifdef RING_RAILS
-#define RING_BETTER eng_chan_better
-#else
-#define RING_BETTER NULL
-#endif
-
 static const struct core_chan_ops ring_this_chan_ops = {
 	.send = ring_this_send,
 	.send_buf = ring_this_send_buf,
@@ -198,7 +194,8 @@ static const struct core_chan_ops ring_this_chan_ops = {
 	.release = ring_rx_release_retained,
 	.drain = eng_chan_drain,
 	.withdraw = eng_chan_withdraw,
-	.better = RING_BETTER,
+	.better = eng_chan_better,
+	.resize = eng_chan_resize,
 	.is_busy = ring_this_is_busy,
 	.stop = eng_chan_stop,
 	.close = eng_chan_close,
@@ -259,7 +256,8 @@ static void ring_this_flush(struct eng_transport *transport)
 		.open = ring_this_open, .close = ring_transport_close, .health = RING_HEALTH,      \
 		.is_unused = (unused_function), .reopen = RING_REOPEN,                             \
 		.prepare = ring_setup_prepare, .establish = ring_setup_establish,                  \
-		.improves = (improves_function), .conn_name = ring_life_name,                      \
+		.improves = (improves_function), .grows = ring_room_grows,                         \
+		.shrinks = ring_room_shrinks, .conn_name = ring_life_name,                         \
 		.attach = ring_life_attach, .has_received = ring_life_has_received,                \
 		.drain = ring_life_drain, .withdraw = ring_life_withdraw, .end = ring_life_end,    \
 		.stop = ring_life_stop, .free = ring_life_free, .poll = (poll_function),           \

@@ -9,6 +9,7 @@
 #include "ring/ring_call.h"
 #include "ring/ring_direct.h"
 #include "ring/ring_rail.h"
+#include "ring/ring_room.h"
 #include "util/probe.h"
 #include "util/stats.h"
 
@@ -132,6 +133,9 @@ __attribute__((cold)) int ring_transport_refuse_cold(struct ring_conn *conn, uin
 
 	core_chan_refuse(chan, ring_call_shortage(conn, span, resp_max), err);
 	eng_stats_shortage(chan);
+	if (chan->stats && err == -FI_EAGAIN &&
+	    ring_call_shortage(conn, span, resp_max) == CORE_SHORT_SPACE)
+		ring_room_refused(conn);
 	return err;
 }
 
@@ -139,5 +143,6 @@ __attribute__((cold)) int ring_transport_no_space_cold(struct ring_conn *conn)
 {
 	conn->eng.chan.stats->no_space++;
 	UTIL_PROBE2(wait, conn->eng.chan.stats, UTIL_PROBE_SPACE);
+	ring_room_refused(conn);
 	return -FI_EAGAIN;
 }

@@ -93,7 +93,7 @@ void ring_life_stop(struct eng_conn *conn);
 void ring_life_free(struct eng_conn *conn);
 
 int ring_setup_prepare(struct eng_transport *transport, struct core_engine_ep *eep, void *ep_state,
-		       struct cm_params *params, struct eng_conn **conn);
+		       enum eng_size size, struct cm_params *params, struct eng_conn **conn);
 int ring_setup_establish(struct eng_conn *conn, const struct cm_params *peer);
 
 #endif

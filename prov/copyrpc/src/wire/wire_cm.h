@@ -82,6 +82,9 @@ enum wire_cm_type {
 /** A connection over RDMA devices may have a second one, its rail: ring parameters, feature 1. */
 #define WIRE_CM_FEATURE_RAILS 0x10ull
 
+/** A connection may end for one with rings of another size (engine/eng_room.h). */
+#define WIRE_CM_FEATURE_ROOM 0x20ull
+
 /** Paths that an end offers. */
 #define WIRE_CM_PATH_SHM 0x1u /* shared memory of one host: HELLO on a stream */
 #define WIRE_CM_PATH_NIC 0x2u /* RDMA devices; HELLO of this path and those below in a datagram */

@@ -128,14 +128,19 @@ struct wire_done {
 /** WIRE_OP_FAILBACK: see core/core_failback.h. */
 struct wire_failback {
 	uint32_t kind;  /* enum wire_failback_kind */
-	uint32_t paths; /* ASK: those that the sender can use again; else 0 */
+	uint32_t paths; /* ASK: those that the sender can use again, WIRE_FAILBACK_*; else 0 */
 };
+
+/* Reasons beside paths, both for rings of another size */
+#define WIRE_FAILBACK_ROOM  0x40000000u /* the ring of the receiver limits the sender */
+#define WIRE_FAILBACK_QUIET 0x80000000u /* the sender is short of memory, and the rings are idle */
+#define WIRE_FAILBACK_SIZES (WIRE_FAILBACK_ROOM | WIRE_FAILBACK_QUIET)
 
 enum wire_failback_kind {
 	WIRE_FAILBACK_ASK = 1,   /* the sender is idle, and proposes the end */
 	WIRE_FAILBACK_YES = 2,   /* the sender is idle: the other end closes the connection */
 	WIRE_FAILBACK_NO = 3,    /* the sender has none of these paths */
-	WIRE_FAILBACK_LATER = 4, /* the sender does not become idle */
+	WIRE_FAILBACK_LATER = 4, /* the sender does not become idle, or has no memory now */
 };
 
 #define WIRE_STATUS_PULL 0xFFFFFFFFu /* the receiver cannot get the bytes: send in parts */

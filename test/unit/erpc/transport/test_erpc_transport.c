@@ -134,7 +134,9 @@ static int establish(const struct cm_params *peer)
 	int ret;
 
 	memset(&own, 0, sizeof(own));
-	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, state_of(), &own, &conn), 0);
+	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, state_of(), ENG_SIZE_DEFAULT,
+					     &own, &conn),
+		     0);
 	ret = transport->ops->establish(conn, peer);
 	transport->ops->free(conn);
 	return ret;
@@ -160,7 +162,9 @@ Test(erpc_transport, the_path_mtu_is_advertised, .timeout = 200)
 	wholes_meet(&udp, &udp);
 	transport = transport_of(&wholes[0]);
 	memset(&own, 0, sizeof(own));
-	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, state_of(), &own, &conn), 0);
+	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, state_of(), ENG_SIZE_DEFAULT,
+					     &own, &conn),
+		     0);
 	s = (struct erpc_session *)conn;
 	ops = s->ep->dg->ops;
 	narrow_ops = *ops;
@@ -196,7 +200,8 @@ Test(erpc_transport, invalid_peer_parameters_are_refused, .timeout = 200)
 	wholes_meet(&udp, &udp); /* opens the endpoint */
 	transport = transport_of(&wholes[0]);
 	memset(&peer, 0, sizeof(peer));
-	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, state_of(), &peer, &conn),
+	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, state_of(), ENG_SIZE_DEFAULT,
+					     &peer, &conn),
 		     0);
 	cr_assert_eq(peer.engine_len, sizeof(good));
 	memcpy(&good, peer.engine, sizeof(good));

@@ -192,6 +192,8 @@ const struct util_job_name *cm_conn_identity(const struct cm_conn *conn);
  * one of the ends cannot leave a connection for them.
  */
 uint32_t cm_conn_better(const struct cm_conn *conn, uint32_t paths);
+/** Returns true if the peer knows the reasons WIRE_FAILBACK_ROOM and WIRE_FAILBACK_QUIET. */
+bool cm_conn_resizes(const struct cm_conn *conn);
 /**
  * Reports that the connection failed at this end: cm_conn_put then sends BROKEN instead of BYE.
  * `came`: messages of the peer have arrived on it; cm stops using a path on which none ever arrive.

@@ -381,6 +381,19 @@ uint32_t cm_conn_better(const struct cm_conn *conn, uint32_t paths)
 	return paths;
 }
 
+bool cm_conn_resizes(const struct cm_conn *conn)
+{
+	struct cm_node *node = __atomic_load_n(&conn->node, __ATOMIC_ACQUIRE);
+	bool ret;
+
+	if (!node)
+		return false;
+	cm_node_lock(node);
+	ret = conn->cep && conn->state == CM_CONN_UP && (conn->features & WIRE_CM_FEATURE_ROOM);
+	cm_node_unlock(node);
+	return ret;
+}
+
 static void cm_conn_put_locked(struct cm_conn *conn)
 {
 	struct cm_peer *peer = conn->peer;

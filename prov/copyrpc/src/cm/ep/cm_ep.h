@@ -29,7 +29,7 @@
 /** Feature bits of this build (docs/handshake.md, section 2.2). */
 #define CM_FEATURES                                                                                \
 	(WIRE_CM_FEATURE_IDENTITY | WIRE_CM_FEATURE_NAME | WIRE_CM_FEATURE_MOVES |                 \
-	 WIRE_CM_FEATURE_FAILBACK | WIRE_CM_FEATURE_RAILS)
+	 WIRE_CM_FEATURE_FAILBACK | WIRE_CM_FEATURE_RAILS | WIRE_CM_FEATURE_ROOM)
 
 /** Counters of hosts; hosts that collide share one. */
 #define CM_PENDING_HOSTS 1024u

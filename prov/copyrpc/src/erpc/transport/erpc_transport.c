@@ -198,7 +198,7 @@ static int erpc_transport_watch(struct erpc_transport *transport, struct erpc_tr
 /* ---- connection ---- */
 
 int erpc_transport_prepare(struct eng_transport *eng, struct core_engine_ep *eep, void *ep_state,
-			   struct cm_params *params, struct eng_conn **conn)
+			   enum eng_size size, struct cm_params *params, struct eng_conn **conn)
 {
 	struct erpc_transport_ep *tep = ep_state;
 	struct wire_erpc_params own;

@@ -71,7 +71,7 @@ int erpc_transport_ep_open(struct eng_transport *eng, struct core_engine_ep *eep
 			   const struct sockaddr *addr, void **ep);
 void erpc_transport_ep_close(struct eng_transport *eng, void *ep);
 int erpc_transport_prepare(struct eng_transport *eng, struct core_engine_ep *eep, void *ep_state,
-			   struct cm_params *params, struct eng_conn **conn);
+			   enum eng_size size, struct cm_params *params, struct eng_conn **conn);
 void erpc_transport_aim(struct eng_conn *conn, const struct sockaddr *peer,
 			struct cm_params *params);
 int erpc_transport_establish(struct eng_conn *conn, const struct cm_params *peer);
