@@ -177,10 +177,16 @@ struct dev_dgram_ops {
 	void (*disarm)(struct dev_dgram *dg);
 };
 
+/** Returns true if the datagram is from the endpoint with that identity. */
+static inline bool dev_dgram_has_id(const struct dev_dgram_in *in, const struct dev_dgram_id *id)
+{
+	return id->word[0] == in->from.word[0] && id->word[1] == in->from.word[1] &&
+	       id->word[2] == in->from.word[2];
+}
+
 static inline bool dev_dgram_is_from(const struct dev_dgram_ah *ah, const struct dev_dgram_in *in)
 {
-	return ah->id.word[0] == in->from.word[0] && ah->id.word[1] == in->from.word[1] &&
-	       ah->id.word[2] == in->from.word[2];
+	return dev_dgram_has_id(in, &ah->id);
 }
 
 /** Returns true if the device has read the buffers of datagram `number`. */

@@ -9,7 +9,7 @@
 #include "erpc/erpc_setup.h"
 #include "erpc/tx/erpc_loss.h"
 
-#define ERPC_TABLE_LEN (ERPC_SESSIONS_MAX * sizeof(struct erpc_session *))
+#define ERPC_TABLE_LEN (ERPC_SESSIONS_MAX * sizeof(struct erpc_known))
 
 static int erpc_ep_seed(struct erpc_ep *ep, uint64_t seed)
 {

@@ -231,6 +231,8 @@ Test(erpc_out, headers_for_a_device_that_copies_fill_few_lines, .fini = teardown
 				cr_assert_eq(erpc_out_flush(&out), 0);
 			cr_assert_eq(leave(), i);
 		}
+		cr_assert_eq(out.cnt, 0);
+		cr_expect_eq(out.hdr_next, 0, "the next burst begins with the first one");
 	}
 }
 

@@ -231,6 +231,7 @@ Test(erpc_expose, memory_stays_registered_until_the_device_has_read_it, .init = 
 	chan = &forged_victim->conn.chan;
 	ep->dev_ops = &reg_ops;
 	ep->dg->inline_max = 0; /* a device that reads packets when they leave */
+	ep->out.hdr_kept = UINT32_MAX;
 	forged_pair.net.bytes_per_s = 1e6;
 	for (unsigned i = 0; i < 2; i++) {
 		cr_assert_eq(chan->ops->expose(chan, end->memory + 1000 * i, 100, &exposure[i]), 0);
@@ -248,6 +249,7 @@ Test(erpc_expose, memory_stays_registered_until_the_device_has_read_it, .init = 
 	erpc_expose_reap(ep, false);
 	cr_expect_eq(reg_cnt, 0);
 	ep->dg->inline_max = inline_max;
+	ep->out.hdr_kept = 0;
 	ep->dev_ops = NULL;
 	forged_victim_close();
 }

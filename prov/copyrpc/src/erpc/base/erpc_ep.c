@@ -34,9 +34,12 @@ void erpc_ep_await(struct erpc_ep *ep, uint32_t number)
 
 void erpc_ep_fail_sessions(struct erpc_ep *ep, int err)
 {
-	for (uint32_t num = 0; num < ERPC_SESSIONS_MAX; num++)
-		if (ep->sessions[num] && ep->sessions[num]->attached)
-			erpc_session_fail(ep->sessions[num], err, NULL);
+	for (uint32_t num = 0; num < ERPC_SESSIONS_MAX; num++) {
+		struct erpc_session *s = ep->sessions[num].session;
+
+		if (s && s->attached)
+			erpc_session_fail(s, err, NULL);
+	}
 }
 
 void erpc_ep_fail(struct erpc_ep *ep, int err)

@@ -14,6 +14,7 @@
 #ifndef ERPC_BASE_ERPC_EP_H
 #define ERPC_BASE_ERPC_EP_H
 
+#include <assert.h>
 #include <copyrpc/stats.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -70,6 +71,14 @@ struct erpc_defer {
 	uint8_t polls; /* progress calls that they have waited for */
 };
 
+/** Entry of the table of sessions. One line tells whose a packet is, and whether it may be. */
+struct erpc_known {
+	struct erpc_session *session; /* NULL: not connected. Atomic */
+	struct dev_dgram_id from;     /* of the peer, set before `session` */
+};
+
+static_assert(sizeof(struct erpc_known) == 32, "two entries share a line");
+
 struct erpc_ep {
 	struct dev_dgram *dg;
 	struct dev *dev;
@@ -85,8 +94,8 @@ struct erpc_ep {
 	struct erpc_defer defer;
 	unsigned idle; /* polls skipped since now_ns (erpc_ep_is_idle) */
 	uint64_t now_ns;
-	uint64_t next_ns;               /* no timer expires before; may be too early */
-	struct erpc_session **sessions; /* by number; NULL: not connected. Atomic */
+	uint64_t next_ns;            /* no timer expires before; may be too early */
+	struct erpc_known *sessions; /* by number */
 	struct erpc_out out;
 	struct erpc_bufs bufs;
 	struct util_pool bodies;        /* of struct erpc_body */

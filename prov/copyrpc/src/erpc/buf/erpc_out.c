@@ -8,10 +8,16 @@
 
 #include "util/bits.h"
 
+/** Returns true if the device copies whole datagrams. */
+static bool erpc_out_is_copied(const struct dev_dgram *dg)
+{
+	return dg->inline_max >= dg->mtu;
+}
+
 /** Returns the number of headers in the ring. A device that copies everything reads none later. */
 static uint32_t erpc_out_hdr_cnt(const struct dev_dgram *dg, uint32_t tx_cnt)
 {
-	uint32_t most = dg->inline_max < dg->mtu ? 2 * (tx_cnt + ERPC_BURST) : ERPC_BURST;
+	uint32_t most = erpc_out_is_copied(dg) ? ERPC_BURST : 2 * (tx_cnt + ERPC_BURST);
 	uint32_t cnt = 64;
 
 	while (cnt < most)
@@ -27,7 +33,11 @@ int erpc_out_init(struct erpc_out *out, struct dev_dgram *dg, struct dev *dev,
 	int ret;
 
 	len = (size_t)cnt * WIRE_ERPC_HDR_LEN;
-	*out = (struct erpc_out){ .dg = dg, .dev = dev, .dev_ops = dev_ops, .hdr_mask = cnt - 1 };
+	*out = (struct erpc_out){ .dg = dg,
+				  .dev = dev,
+				  .dev_ops = dev_ops,
+				  .hdr_mask = cnt - 1,
+				  .hdr_kept = erpc_out_is_copied(dg) ? 0 : UINT32_MAX };
 	out->hdrs = aligned_alloc(64, len);
 	if (!out->hdrs)
 		return -FI_ENOMEM;
@@ -81,8 +91,10 @@ static void erpc_out_left(struct erpc_out *out, unsigned n, uint32_t first)
 			*out->last_tx[i] = first + i;
 	}
 	out->cnt -= n;
-	if (UTIL_LIKELY(!out->cnt))
+	if (UTIL_LIKELY(!out->cnt)) {
+		out->hdr_next &= out->hdr_kept;
 		return;
+	}
 	memmove(out->pkt, out->pkt + n, out->cnt * sizeof(out->pkt[0]));
 	memmove(out->owner, out->owner + n, out->cnt * sizeof(out->owner[0]));
 	memmove(out->last_tx, out->last_tx + n, out->cnt * sizeof(out->last_tx[0]));

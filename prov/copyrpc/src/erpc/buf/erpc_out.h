@@ -9,7 +9,7 @@
  *
  * Headers that are not stored before their bytes are in a ring, longer than the device's queue and
  * the burst together: an entry is reused long after its packet has left. For a device that copies
- * everything the burst alone counts.
+ * everything the burst alone counts: then each burst begins with the first entry.
  *
  * Owner: the endpoint. Tested in test/unit/erpc/buf/test_erpc_out.c.
  */
@@ -43,6 +43,7 @@ struct erpc_out {
 	struct dev_mem *hdrs_mem;
 	uint32_t hdr_mask;
 	uint32_t hdr_next;
+	uint32_t hdr_kept; /* bits of hdr_next that an empty burst keeps: 0 if the device copies */
 	struct dev *dev;
 	const struct dev_ops *dev_ops;
 };

@@ -67,7 +67,7 @@ static inline const struct erpc_session *erpc_rx_prefetch(const struct erpc_ep *
 
 	if (UTIL_UNLIKELY(!wire_erpc_get(&h, in->data, in->len)))
 		return NULL;
-	s = __atomic_load_n(&ep->sessions[h.session], __ATOMIC_ACQUIRE);
+	s = __atomic_load_n(&ep->sessions[h.session].session, __ATOMIC_ACQUIRE);
 	if (UTIL_UNLIKELY(!s))
 		return NULL;
 	__builtin_prefetch(&s->conn);
