@@ -301,10 +301,10 @@ static void check_session(const struct side *side)
 		if (!erpc_client_is_free(&s->tx[slot].c))
 			flying += erpc_client_in_flight(&s->tx[slot].c);
 	}
-	CHECK(s->credit.avail + flying == s->credit_max);
+	CHECK(s->flow.credits + flying == s->credit_max);
 	CHECK(s->calls.grant_left <= ERPC_GRANT &&
 	      s->reply_reserved <= 2 * ERPC_GRANT + ERPC_BUF_LARGE);
-	CHECK(s->send.seq - s->send.seq_done <= ERPC_SLOTS && s->pos.acked <= s->pos.posted);
+	CHECK(s->send.seq - s->send.seq_done <= ERPC_SLOTS);
 	CHECK((s->ack.wait_mask & s->ack.empty_mask) == 0);
 }
 
@@ -368,7 +368,7 @@ static void settle(void)
 		pass(1000000);
 	}
 	check();
-	CHECK(ours.s->credit.avail == ours.s->credit_max && ours.s->calls.grant_left == ERPC_GRANT);
+	CHECK(ours.s->flow.credits == ours.s->credit_max && ours.s->calls.grant_left == ERPC_GRANT);
 }
 
 /** Returns the number of buffers that wait for the device. */

@@ -154,7 +154,7 @@ void erpc_pair_warm(struct erpc_pair *p)
 		cr_assert_eq(pair_send(&p->end[0], 0), 0);
 		erpc_pair_settle(p);
 	}
-	cr_assert_gt(p->end[0].s->time.rto.srtt_ns, 0);
+	cr_assert_gt(p->end[0].s->flow.rto.srtt_ns, 0);
 	cr_assert_eq(p->end[0].ep->unread.losses, 0);
 }
 
@@ -227,8 +227,8 @@ void erpc_pair_check(struct erpc_pair *p)
 		cr_assert_eq(e->down, 0);
 		cr_assert_eq(e->received, e->peer->sent);
 		cr_assert_eq(e->replies, e->calls_sent);
-		cr_assert_eq(e->acked, e->s->pos.posted);
-		cr_assert_eq(e->s->credit.avail, e->s->credit_max, "credits are conserved");
+		cr_assert_eq(e->acked, e->s->flow.posted);
+		cr_assert_eq(e->s->flow.credits, e->s->credit_max, "credits are conserved");
 		cr_assert_eq(e->s->calls.grant_left, ERPC_GRANT);
 		cr_assert_eq(e->s->resp.calls_pending, 0);
 		cr_assert_eq(e->s->reply_reserved, 0);

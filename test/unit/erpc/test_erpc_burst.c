@@ -143,7 +143,7 @@ static void burst(struct burst_end *e, uint32_t len)
 static bool is_done(const struct burst_end *from, const struct burst_end *to)
 {
 	return from->acked && to->received == from->sent &&
-	       from->s->credit.avail == from->s->credit_max;
+	       from->s->flow.credits == from->s->credit_max;
 }
 
 static uint32_t progress(bool back)

@@ -314,7 +314,7 @@ static void settle(struct reset_side *e)
 static bool is_done(const struct reset_side *e)
 {
 	return e->acked && e->peer->received == e->sent && e->calls_sent == e->replies &&
-	       !e->get_open && !e->get_status && e->s->credit.avail == e->s->credit_max;
+	       !e->get_open && !e->get_status && e->s->flow.credits == e->s->credit_max;
 }
 
 /** Returns true if both ends of a link have replied and received everything. */

@@ -171,7 +171,7 @@ static void send_with_lost_responses(uint32_t cnt)
 	to_lose = cnt;
 	p.net.hook = lose_responses;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	while (p.end[0].acked != p.end[0].s->pos.posted)
+	while (p.end[0].acked != p.end[0].s->flow.posted)
 		erpc_pair_run(&p, 1000);
 	cr_assert_eq(to_lose, 0);
 }
@@ -198,7 +198,7 @@ Test(erpc_session, without_loss_a_session_lingers_for_four_time_outs, .init = se
 	send_with_lost_responses(0);
 	cr_expect_not(erpc_session_is_busy(p.end[0].s), "the sender has its response");
 	cr_expect_not(s->lossy);
-	expect_lingers(s, 4 * erpc_rto_ns(&s->time.rto));
+	expect_lingers(s, 4 * erpc_rto_ns(&s->flow.rto));
 }
 
 /** The first lost packet is the last response of an end that closes at once. */
@@ -215,7 +215,7 @@ Test(erpc_session, a_first_loss_does_not_lose_the_last_response, .init = setup, 
 	cr_assert_not(s->lossy);
 	while (erpc_session_is_busy(s))
 		erpc_pair_run(&p, 1000);
-	cr_expect_eq(p.end[0].acked, p.end[0].s->pos.posted);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->flow.posted);
 }
 
 /**
@@ -227,7 +227,7 @@ Test(erpc_session, after_losses_a_session_lingers_longer, .init = setup, .fini =
 
 	send_with_lost_responses(2);
 	cr_expect(s->lossy);
-	cr_expect_gt(erpc_session_linger_ns(s), (1 + 1.5 * (64 - 2)) * erpc_rto_ns(&s->time.rto),
+	cr_expect_gt(erpc_session_linger_ns(s), (1 + 1.5 * (64 - 2)) * erpc_rto_ns(&s->flow.rto),
 		     "five doublings, each spread by half");
 	expect_lingers(s, erpc_session_linger_ns(s));
 }
@@ -246,7 +246,7 @@ Test(erpc_session, a_session_closed_when_idle_owes_no_response, .init = setup, .
 		cr_assert_lt(rounds, 1000000);
 	}
 	cr_expect_eq(to_lose, 0);
-	cr_expect_eq(p.end[0].acked, p.end[0].s->pos.posted);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->flow.posted);
 }
 
 /** Closes after a send without a report: does the device still read the address? */
@@ -317,7 +317,7 @@ Test(erpc_session, time_outs_are_longer_than_the_queues_of_paced_sessions)
 	uint64_t min_ns = UINT64_MAX;
 
 	for (double rate = 1e3; rate < 1e10; rate *= 10) {
-		const struct erpc_rto *rto = &open_with(MTU, rate)->time.rto;
+		const struct erpc_rto *rto = &open_with(MTU, rate)->flow.rto;
 		uint64_t queue_ns = 4 * (uint64_t)p.end[0].ep->timely_cfg.t_high_ns;
 
 		cr_expect_eq(rto->min_ns, queue_ns < ERPC_RTO_MAX ? queue_ns : ERPC_RTO_MAX, "%g",
@@ -351,11 +351,11 @@ Test(erpc_session, credits_are_the_smaller_of_both_ends, .init = setup, .fini = 
 	struct erpc_session *s;
 
 	s = join_with(little);
-	cr_expect_eq(s->credit.avail, 3);
+	cr_expect_eq(s->flow.credits, 3);
 	erpc_session_close(s);
 	plenty.credits = UINT16_MAX;
 	s = join_with(plenty);
-	cr_expect_eq(s->credit.avail, s->credit_promised);
+	cr_expect_eq(s->flow.credits, s->credit_promised);
 	erpc_session_close(s);
 }
 
@@ -398,7 +398,7 @@ Test(erpc_session, a_stopped_session_is_in_no_list)
 		struct erpc_session *s = open_with(MTU, rates[i]);
 		struct erpc_ep *ep = s->ep;
 		struct util_list *const lists[] = { &ep->dirty, &ep->waiting, &ep->piggybacking,
-						    &ep->failing, &ep->new_timers };
+						    &ep->failing };
 
 		for (unsigned k = 0; k < 20; k++)
 			pair_send(&p.end[0], 0);
@@ -407,11 +407,12 @@ Test(erpc_session, a_stopped_session_is_in_no_list)
 		util_list_push_back(&ep->waiting, &s->wait_link);
 		util_list_push_back(&ep->piggybacking, &s->piggyback_link);
 		erpc_session_fail(s, -FI_EIO, NULL);
-		cr_assert_not(util_list_is_empty(&s->time.timer.link));
+		cr_assert_neq(s->flow.timer, ERPC_TIMER_NONE);
 		erpc_session_stop(s);
 		for (unsigned k = 0; k < sizeof(lists) / sizeof(lists[0]); k++)
 			cr_expect(util_list_is_empty(lists[k]), "%u", k);
-		cr_expect(util_stack_is_empty(&ep->fresh));
+		cr_expect(erpc_set_is_empty(&ep->fresh));
+		cr_expect(erpc_set_is_empty(&ep->new_timers));
 		cr_expect_eq(ep->timers.cnt, 0);
 		cr_expect_eq(ep->wheel.cnt, 0);
 		cr_expect_eq(ep->out.cnt, 0, "no packet is in the burst");
@@ -443,14 +444,14 @@ Test(erpc_session, is_busy_while_a_response_is_due, .init = setup, .fini = teard
 
 Test(erpc_session, linger_time_is_bounded, .init = setup, .fini = teardown)
 {
-	struct erpc_session s = { .time.rto.first_ns = 200000 };
+	struct erpc_session s = { .flow.rto.first_ns = 200000 };
 
 	cr_expect_eq(erpc_session_linger_ns(&s), 800000);
 	s.lossy = true;
 	cr_expect_eq(erpc_session_linger_ns(&s), 50000000);
-	s.time.rto.first_ns = 1000000;
+	s.flow.rto.first_ns = 1000000;
 	cr_expect_eq(erpc_session_linger_ns(&s), 96000000);
-	s.time.rto.first_ns = ERPC_RTO_MAX;
+	s.flow.rto.first_ns = ERPC_RTO_MAX;
 	cr_expect_eq(erpc_session_linger_ns(&s), 1000000000);
 }
 

@@ -35,7 +35,7 @@ static bool erpc_chan_is_busy(struct core_chan *chan)
 /** Shows the round trips of a connection that has a row of its own. */
 static void erpc_chan_show(struct core_chan *chan)
 {
-	uint64_t rtt_ns = erpc_session_of(chan)->time.rto.srtt_ns;
+	uint64_t rtt_ns = erpc_session_of(chan)->flow.rto.srtt_ns;
 	struct copyrpc_stats_peer *stats = chan->stats;
 
 	if (!stats->addr.family || !rtt_ns)

@@ -9,7 +9,12 @@
 #include "erpc/erpc_setup.h"
 #include "erpc/tx/erpc_loss.h"
 
-#define ERPC_TABLE_LEN (ERPC_SESSIONS_MAX * sizeof(struct erpc_known))
+/** Tables with room for all sessions. Unused pages take no memory. */
+struct erpc_tables {
+	struct erpc_known known[ERPC_SESSIONS_MAX];
+	struct erpc_session *fresh[ERPC_SESSIONS_MAX];
+	struct erpc_session *new_timers[ERPC_SESSIONS_MAX];
+};
 
 static int erpc_ep_seed(struct erpc_ep *ep, uint64_t seed)
 {
@@ -21,15 +26,25 @@ static int erpc_ep_seed(struct erpc_ep *ep, uint64_t seed)
 	return 0;
 }
 
+static int erpc_ep_tables(struct erpc_ep *ep)
+{
+	struct erpc_tables *tables = mmap(NULL, sizeof(*tables), PROT_READ | PROT_WRITE,
+					  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (tables == MAP_FAILED)
+		return -FI_ENOMEM;
+	ep->sessions = tables->known;
+	ep->fresh.at = tables->fresh;
+	ep->new_timers.at = tables->new_timers;
+	return 0;
+}
+
 static int erpc_ep_make(struct erpc_ep *ep, const struct erpc_ep_attr *attr)
 {
-	void *table = mmap(NULL, ERPC_TABLE_LEN, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	int ret;
+	int ret = erpc_ep_tables(ep);
 
-	if (table == MAP_FAILED)
-		return -FI_ENOMEM;
-	ep->sessions = table; /* unused pages take no memory */
+	if (ret)
+		return ret;
 	ep->used = calloc(1, ERPC_SESSIONS_MAX / 8);
 	if (!ep->used)
 		return -FI_ENOMEM;
@@ -64,8 +79,6 @@ int erpc_ep_open(const struct erpc_ep_attr *attr, struct erpc_ep **out)
 	ep->stats = &ep->own_stats;
 	erpc_timely_cfg_init(&ep->timely_cfg, ep->paces ? attr->link_rate : 1e12, attr->host_ns);
 	util_list_init(&ep->dirty);
-	util_stack_init(&ep->fresh);
-	util_list_init(&ep->new_timers);
 	util_list_init(&ep->waiting);
 	util_list_init(&ep->piggybacking);
 	util_list_init(&ep->failing);
@@ -111,7 +124,7 @@ void erpc_ep_close(struct erpc_ep *ep)
 	util_pool_fini(&ep->exposure_pool);
 	util_idmap_fini(&ep->exposures);
 	if (ep->sessions)
-		munmap(ep->sessions, ERPC_TABLE_LEN);
+		munmap(ep->sessions, sizeof(struct erpc_tables)); /* first member */
 	free(ep->used);
 	erpc_ep_mem_fini(ep);
 	pthread_mutex_destroy(&ep->lock);

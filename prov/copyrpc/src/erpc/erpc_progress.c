@@ -41,7 +41,7 @@ static bool erpc_session_has_unsent(const struct erpc_session *s)
 
 uint64_t erpc_session_linger_ns(const struct erpc_session *s)
 {
-	uint64_t ns = erpc_rto_ns(&s->time.rto) * (s->lossy ? ERPC_LINGER_LOSSY : ERPC_LINGER);
+	uint64_t ns = erpc_rto_ns(&s->flow.rto) * (s->lossy ? ERPC_LINGER_LOSSY : ERPC_LINGER);
 
 	if (s->lossy && ns < ERPC_LINGER_MIN)
 		ns = ERPC_LINGER_MIN;
@@ -76,7 +76,7 @@ static uint64_t erpc_ep_next_ns(const struct erpc_ep *ep)
 
 	if (ep->wheel.cnt)
 		at_ns = erpc_ep_min(at_ns, erpc_wheel_next_ns(&ep->wheel));
-	if (!util_list_is_empty(&ep->new_timers))
+	if (!erpc_set_is_empty(&ep->new_timers))
 		at_ns = erpc_ep_min(at_ns, erpc_loss_new_ns(ep));
 	if (ep->timers.cnt)
 		at_ns = erpc_ep_min(at_ns, erpc_wheel_next_ns(&ep->timers));

@@ -30,7 +30,7 @@ static inline bool erpc_ep_has_saved(const struct erpc_ep *ep)
  */
 static inline bool erpc_ep_is_idle(struct erpc_ep *ep)
 {
-	unsigned max = util_stack_is_empty(&ep->fresh) ? ERPC_IDLE_MAX : ERPC_IDLE_FRESH;
+	unsigned max = erpc_set_is_empty(&ep->fresh) ? ERPC_IDLE_MAX : ERPC_IDLE_FRESH;
 	struct dev_dgram *dg = ep->dg;
 
 	if (ep->idle >= max || ep->saved_cnt || !dg->ops->is_idle || !dg->ops->is_idle(dg))

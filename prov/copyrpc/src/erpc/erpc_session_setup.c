@@ -34,7 +34,7 @@ static void erpc_session_lists(struct erpc_session *s)
 	util_list_init(&s->fail_link);
 	util_list_init(&s->conn.chan.stopped_link);
 	erpc_wheel_item_init(&s->time.pace);
-	erpc_wheel_item_init(&s->time.timer);
+	erpc_wheel_item_init(&s->timer);
 	util_idmap_init(&s->calls.open);
 }
 
@@ -121,7 +121,7 @@ static void erpc_session_limits(struct erpc_session *s)
 	s->conn.chan.held_max = (uint32_t)(ERPC_GRANT / erpc_call_cost(sizeof(struct wire_status)) /
 					   CORE_CHAN_HELD_PART);
 	s->conn.chan.get_min = ERPC_GET_MIN;
-	s->conn.chan.posted = &s->pos.posted;
+	s->conn.chan.posted = &s->flow.posted;
 	s->calls.grant_left = ERPC_GRANT;
 	s->get_window = erpc_session_window(s);
 	s->get_max = parts < ERPC_GET_MAX ? (uint32_t)parts : ERPC_GET_MAX;
@@ -168,7 +168,7 @@ static void erpc_session_timeout(struct erpc_session *s)
 		min_ns = ERPC_RTO_MAX;
 	if (first_ns < min_ns)
 		first_ns = min_ns;
-	erpc_rto_init(&s->time.rto, first_ns, min_ns, ERPC_RTO_MAX);
+	erpc_rto_init(&s->flow.rto, first_ns, min_ns, ERPC_RTO_MAX);
 }
 
 int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *peer,
@@ -192,7 +192,7 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *
 	s->peer_tag = (uint16_t)peer->token;
 	if (peer->credits < s->credit_max)
 		s->credit_max = peer->credits;
-	s->credit.avail = s->credit_max;
+	s->flow.credits = (uint16_t)s->credit_max;
 	erpc_session_slots(s, peer->token);
 	erpc_session_limits(s);
 	erpc_session_timeout(s);
@@ -220,7 +220,9 @@ static void erpc_session_leave_lists(struct erpc_session *s)
 	erpc_defer_forget(s);
 	util_list_remove(&s->dirty_link);
 	erpc_loss_unwatch(s);
-	util_stack_remove(&s->ep->fresh, &s->fresh);
+	if (s->flow.fresh)
+		erpc_set_remove(&s->ep->fresh, s);
+	s->flow.fresh = false;
 	util_list_remove(&s->wait_link);
 	util_list_remove(&s->piggyback_link);
 	util_list_remove(&s->fail_link);

@@ -234,7 +234,7 @@ static void expect_taken(uint32_t slot, unsigned n, const char *what)
 	cr_expect_eq(erpc_direct_take_run(s, slot, row, ROW), n, "%s", what);
 	cr_expect_eq(released, n);
 	cr_expect_eq(s->tx[slot].c.rx, before.tx[slot].c.rx + n);
-	cr_expect_eq(s->credit.avail, before.credit.avail + n);
+	cr_expect_eq(s->flow.credits, before.flow.credits + n);
 	cr_expect_eq(s->gets.pkts_at, before.gets.pkts_at + n);
 	cr_expect_eq(s->gets.pkts_cnt, before.gets.pkts_cnt - n);
 	cr_expect_eq(s->ep->stats->rx_pkts, pkts + n);

@@ -22,7 +22,7 @@ static void begin_batch(void)
 	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + forged_pair.net.latency_ns);
 	erpc_ep_progress(forged_pair.end[1].ep, forged_pair.net.now_ns);
 	cr_assert_eq(forged_sent.cnt, 1, "the response acknowledges all");
-	cr_assert_eq(e->s->credit.avail, e->s->credit_max - PARTS);
+	cr_assert_eq(e->s->flow.credits, e->s->credit_max - PARTS);
 	forged_record();
 }
 
@@ -71,7 +71,7 @@ Test(erpc_cr, a_credit_return_covers_earlier_parts_and_counts_once)
 	begin_batch();
 	for (i = 0; i < 4; i++) {
 		return_of(nums[i]);
-		cr_expect_eq(s->credit.avail, s->credit_max - PARTS + nums[i] + 1);
+		cr_expect_eq(s->flow.credits, s->credit_max - PARTS + nums[i] + 1);
 		pkt = forged_response(0, WIRE_ERPC_CR);
 		for (pkt.h.pkt_num = 0; pkt.h.pkt_num <= nums[i]; pkt.h.pkt_num++)
 			forged_refused(&pkt, STALE, "once more");
@@ -101,7 +101,7 @@ Test(erpc_cr, a_gap_resends_the_missing_part_at_once)
 		cr_expect_eq(forged_sent.h[i].kind, WIRE_ERPC_REQ);
 		cr_expect_eq(forged_sent.h[i].pkt_num, 4 + i, "no packet that arrived");
 	}
-	cr_expect_eq(s->credit.avail, s->credit_max - forged_sent.cnt);
+	cr_expect_eq(s->flow.credits, s->credit_max - forged_sent.cnt);
 	end_batch();
 }
 
@@ -113,14 +113,14 @@ Test(erpc_cr, a_kept_batch_is_not_acknowledged)
 
 	begin_batch();
 	return_of(PARTS - 2);
-	credits = s->credit.avail;
+	credits = s->flow.credits;
 	pkt = forged_response(0, WIRE_ERPC_CR);
 	pkt.h.req_type = WIRE_ERPC_KEPT;
 	forged_refused(&pkt, BAD, "not the last part");
 	pkt.h.pkt_num = PARTS - 1;
 	pkt.h.msg_size = 1u << 23; /* behind a batch of another session */
 	forged_deliver(&pkt);
-	cr_expect_eq(s->credit.avail, credits);
+	cr_expect_eq(s->flow.credits, credits);
 	cr_expect_eq(s->send.free_mask, ERPC_FREE_ALL & ~1u);
 	cr_expect_eq(forged_sent.cnt, 0);
 	end_batch();

@@ -89,9 +89,9 @@ Test(erpc_resp, a_response_ends_its_request_once)
 		forged_deliver(&pkt);
 		cr_expect(e->s->send.free_mask & 1u << slot);
 		cr_expect_gt(e->acked, arrived);
-		cr_expect_eq(e->s->credit.avail, e->s->credit_max - (2 - slot));
+		cr_expect_eq(e->s->flow.credits, e->s->credit_max - (2 - slot));
 		forged_refused(&pkt, STALE, "once more");
 	}
-	cr_expect_eq(e->acked, e->s->pos.posted);
+	cr_expect_eq(e->acked, e->s->flow.posted);
 	forged_check_traffic();
 }

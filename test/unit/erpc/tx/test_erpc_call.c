@@ -103,12 +103,12 @@ Test(erpc_call, refused_calls_cost_nothing_and_replies_return_the_grant)
 		cnt = fill(e);
 		cr_assert_gt(cnt, ERPC_BATCH_SLOTS);
 		grant = e->s->calls.grant_left;
-		taken = e->s->pos.posted;
+		taken = e->s->flow.posted;
 		cr_expect_eq(grant, all - (uint64_t)cnt * erpc_call_cost(PAIR_RESP_MAX));
 		cr_expect_eq(pair_call(e, 0), -FI_EAGAIN);
 		cr_expect_eq(pair_call(e, CORE_SEND_NOW), -FI_EAGAIN);
 		cr_expect_eq(e->s->calls.grant_left, grant);
-		cr_expect_eq(e->s->pos.posted, taken);
+		cr_expect_eq(e->s->flow.posted, taken);
 		erpc_pair_settle(&p);
 		cr_expect_eq(e->s->calls.grant_left, all, "round %u", i);
 	}

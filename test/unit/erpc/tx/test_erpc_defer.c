@@ -106,7 +106,7 @@ Test(erpc_defer, a_message_that_gathers_takes_it_along_too)
 	uint64_t before;
 
 	begin();
-	p.end[1].s->batch.bursts = ERPC_BURSTS_TRUST;
+	p.end[1].s->flow.bursts = ERPC_BURSTS_TRUST;
 	call();
 	cr_expect_eq(reply(pair_end_one), 0);
 	before = left();
@@ -164,7 +164,7 @@ Test(erpc_defer, it_leaves_with_a_batch_that_waits)
 {
 	begin();
 	call();
-	p.end[1].s->batch.bursts = ERPC_BURSTS_TRUST;
+	p.end[1].s->flow.bursts = ERPC_BURSTS_TRUST;
 	cr_assert_eq(pair_send(&p.end[1], 0), 0);
 	cr_expect_eq(reply(pair_end_one), 2);
 	end();

@@ -67,7 +67,7 @@ static void until_arrived(void)
 {
 	unsigned rounds;
 
-	for (rounds = 0; p.end[0].acked != p.end[0].s->pos.posted; rounds++) {
+	for (rounds = 0; p.end[0].acked != p.end[0].s->flow.posted; rounds++) {
 		erpc_pair_run(&p, US);
 		cr_assert_lt(rounds, 1000000);
 	}
@@ -120,7 +120,7 @@ Test(erpc_kick, a_missing_packet_in_the_burst_is_not_resent)
 	forge_gap();
 	cr_assert_eq(counts()->losses, 1);
 	cr_assert_gt(p.end[0].s->tx[0].out.unsent, 0);
-	erpc_pair_run(&p, 2 * p.end[0].s->time.rto.srtt_ns);
+	erpc_pair_run(&p, 2 * p.end[0].s->flow.rto.srtt_ns);
 	forge_gap();
 	cr_expect_eq(counts()->losses, 1, "the packet is in the burst");
 	plan.drop = 0;
@@ -138,10 +138,10 @@ Test(erpc_kick, a_missing_packet_is_resent_once_per_round_trip)
 	erpc_pair_run(&p, US);
 	forge_gap();
 	cr_expect_eq(counts()->losses, 1);
-	erpc_pair_run(&p, p.end[0].s->time.rto.srtt_ns / 2);
+	erpc_pair_run(&p, p.end[0].s->flow.rto.srtt_ns / 2);
 	forge_gap();
 	cr_expect_eq(counts()->losses, 1, "the report may be older than the retransmission");
-	erpc_pair_run(&p, p.end[0].s->time.rto.srtt_ns);
+	erpc_pair_run(&p, p.end[0].s->flow.rto.srtt_ns);
 	forge_gap();
 	cr_expect_eq(counts()->losses, 2);
 	plan.drop = 0;
@@ -154,16 +154,16 @@ Test(erpc_kick, an_ambiguous_response_is_not_measured)
 	struct erpc_rto before;
 
 	begin();
-	before = p.end[0].s->time.rto;
+	before = p.end[0].s->flow.rto;
 	plan.delay = 2;
 	plan.delay_ns = erpc_rto_ns(&before) - before.srtt_ns + 40 * US;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	until_arrived();
 	cr_assert_eq(plan.seen, 2, "it was sent again before the response arrived");
 	cr_assert_eq(counts()->timeouts, 1);
-	cr_expect_eq(p.end[0].s->time.rto.srtt_ns, before.srtt_ns);
-	cr_expect_eq(p.end[0].s->time.rto.var_ns, before.var_ns);
-	cr_expect_eq(p.end[0].s->time.rto.kept, 1, "the early time-out doubles the next one");
+	cr_expect_eq(p.end[0].s->flow.rto.srtt_ns, before.srtt_ns);
+	cr_expect_eq(p.end[0].s->flow.rto.var_ns, before.var_ns);
+	cr_expect_eq(p.end[0].s->flow.rto.kept, 1, "the early time-out doubles the next one");
 	end();
 }
 
@@ -173,13 +173,13 @@ Test(erpc_kick, the_time_until_a_retransmission_is_not_measured)
 	struct erpc_rto before;
 
 	begin();
-	before = p.end[0].s->time.rto;
+	before = p.end[0].s->flow.rto;
 	plan.drop = 2;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	until_arrived();
 	cr_assert_eq(plan.seen, 3);
-	cr_expect_eq(p.end[0].s->time.rto.srtt_ns, before.srtt_ns);
-	cr_expect_eq(p.end[0].s->time.rto.var_ns, before.var_ns);
+	cr_expect_eq(p.end[0].s->flow.rto.srtt_ns, before.srtt_ns);
+	cr_expect_eq(p.end[0].s->flow.rto.var_ns, before.var_ns);
 	end();
 }
 
@@ -189,14 +189,14 @@ Test(erpc_kick, the_time_until_a_long_request_is_repeated_is_not_measured)
 	struct erpc_rto before;
 
 	begin();
-	before = p.end[0].s->time.rto;
+	before = p.end[0].s->flow.rto;
 	p.end[0].len_exact = 5 * MTU;
 	plan.drop = 6;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	until_arrived();
 	cr_assert_eq(plan.drop, 0);
 	cr_assert_gt(counts()->timeouts, 0);
-	cr_expect_eq(p.end[0].s->time.rto.srtt_ns, before.srtt_ns);
+	cr_expect_eq(p.end[0].s->flow.rto.srtt_ns, before.srtt_ns);
 	end();
 }
 
@@ -208,7 +208,7 @@ Test(erpc_kick, the_silent_wait_of_a_batch_is_not_measured)
 
 	begin();
 	p.end[0].len_exact = MTU - 100;
-	before = p.end[0].s->time.rto;
+	before = p.end[0].s->flow.rto;
 	plan.drop = 1;
 	plan.mute = true;
 	for (i = 0; i < 2; i++) {
@@ -217,7 +217,7 @@ Test(erpc_kick, the_silent_wait_of_a_batch_is_not_measured)
 	}
 	until_arrived();
 	cr_assert_eq(counts()->timeouts, 1, "the second one had not timed out yet");
-	cr_expect_leq(p.end[0].s->time.rto.srtt_ns, before.srtt_ns + US);
+	cr_expect_leq(p.end[0].s->flow.rto.srtt_ns, before.srtt_ns + US);
 	end();
 }
 
@@ -229,13 +229,13 @@ Test(erpc_kick, the_wait_of_a_batch_for_another_is_not_measured)
 
 	begin();
 	p.end[0].len_exact = MTU - 100;
-	before = p.end[0].s->time.rto;
+	before = p.end[0].s->flow.rto;
 	plan.drop = 1;
 	for (i = 0; i < 3; i++)
 		cr_assert_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
 	until_arrived();
 	cr_assert_gt(p.end[1].ep->stats->gaps, 0);
-	cr_expect_leq(p.end[0].s->time.rto.srtt_ns, before.srtt_ns + US);
+	cr_expect_leq(p.end[0].s->flow.rto.srtt_ns, before.srtt_ns + US);
 	end();
 }
 
@@ -257,8 +257,8 @@ Test(erpc_kick, a_kept_report_is_measured)
 	erpc_pair_run(&p, 3 * p.net.latency_ns);
 	cr_assert_gt(p.end[1].ep->stats->gaps, 0);
 	cr_expect_eq(p.end[1].received, 0);
-	cr_expect_geq(p.end[0].s->time.rto.srtt_ns, 2 * p.net.latency_ns);
-	cr_expect_leq(p.end[0].s->time.rto.srtt_ns, 2 * p.net.latency_ns + US);
+	cr_expect_geq(p.end[0].s->flow.rto.srtt_ns, 2 * p.net.latency_ns);
+	cr_expect_leq(p.end[0].s->flow.rto.srtt_ns, 2 * p.net.latency_ns + US);
 	end();
 }
 
@@ -268,14 +268,14 @@ Test(erpc_kick, a_packet_sent_once_after_a_retransmission_is_measured)
 	struct erpc_rto before;
 
 	begin();
-	before = p.end[0].s->time.rto;
+	before = p.end[0].s->flow.rto;
 	p.end[0].len_exact = 60 * MTU; /* more than the credits: its last packets leave later */
 	p.net.latency_ns *= 2;
 	plan.drop = 1;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	until_arrived();
 	cr_assert_gt(counts()->resent, 0);
-	cr_expect_gt(p.end[0].s->time.rto.srtt_ns, before.srtt_ns);
+	cr_expect_gt(p.end[0].s->flow.rto.srtt_ns, before.srtt_ns);
 	end();
 }
 
@@ -322,7 +322,7 @@ Test(erpc_kick, after_losses_the_last_packet_is_probed_soon)
 	soon_ns = single_message(3);
 	cr_expect_lt(soon_ns, 3 * ERPC_RTO_MIN / 2, "%lu", soon_ns);
 	cr_expect_eq(plan.seen, 4, "one packet at a time");
-	cr_expect_eq(p.end[0].s->time.rto.kept, 0, "no doubling remains");
+	cr_expect_eq(p.end[0].s->flow.rto.kept, 0, "no doubling remains");
 	cr_expect_lt(single_message(1), ERPC_RTO_MIN / 2);
 	end();
 }

@@ -67,12 +67,12 @@ static void compare(const struct erpc_session *a, const struct erpc_session *b)
 	const struct erpc_out *oa = &a->ep->out, *ob = &b->ep->out;
 
 	compare_slot(&a->tx[SLOT], &b->tx[SLOT]);
-	cr_expect_eq(a->credit.avail, b->credit.avail);
+	cr_expect_eq(a->flow.credits, b->flow.credits);
 	cr_expect_eq(a->send.free_mask, b->send.free_mask);
 	cr_expect_eq(a->send.pending_mask, b->send.pending_mask);
-	cr_expect_eq(a->credit.pkts_sent, b->credit.pkts_sent);
-	cr_expect_eq(a->time.watch_ns, b->time.watch_ns);
-	cr_expect_eq(util_stack_is_on(&a->fresh), util_stack_is_on(&b->fresh));
+	cr_expect_eq(a->flow.pkts_sent, b->flow.pkts_sent);
+	cr_expect_eq(a->flow.watch_ns, b->flow.watch_ns);
+	cr_expect_eq(a->flow.fresh, b->flow.fresh);
 	cr_assert_eq(oa->cnt, 1);
 	cr_assert_eq(ob->cnt, 1);
 	cr_assert_eq(oa->pkt[0].len[0], WIRE_ERPC_HDR_LEN + LEN);
@@ -116,13 +116,13 @@ Test(erpc_kick_now, leaves_like_any_request)
 Test(erpc_kick_now, requests_that_must_wait_do_not_leave)
 {
 	struct erpc_session *s = pairs[0].end[0].s;
-	uint32_t credits = s->credit.avail;
+	uint32_t credits = s->flow.credits;
 
 	cr_expect(erpc_kick_may_now(s, s->payload));
 	cr_expect_not(erpc_kick_may_now(s, s->payload + 1), "two packets");
-	s->credit.avail = 0;
+	s->flow.credits = 0;
 	cr_expect_not(erpc_kick_may_now(s, LEN), "no credit");
-	s->credit.avail = credits;
+	s->flow.credits = credits;
 	s->send.pending_mask = 1;
 	cr_expect_not(erpc_kick_may_now(s, LEN), "others come first");
 	s->send.pending_mask = 0;

@@ -103,10 +103,10 @@ Test(erpc_loss, only_timers_of_packets_in_flight_enter_the_wheel)
 		erpc_pair_run(&p, SLOT_NS - p.net.now_ns % SLOT_NS);
 		erpc_ep_progress(ep, p.net.now_ns);
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
-		cr_assert_not(util_list_is_empty(&ep->new_timers));
+		cr_assert_not(erpc_set_is_empty(&ep->new_timers));
 		cr_expect_leq(erpc_ep_due_ns(ep), SLOT_NS, "a thread sleeps no longer");
 		erpc_pair_run(&p, 2 * SLOT_NS);
-		cr_expect(util_list_is_empty(&ep->new_timers));
+		cr_expect(erpc_set_is_empty(&ep->new_timers));
 		cr_expect_eq(ep->timers.cnt, lost);
 		until_arrived();
 		cr_expect_eq(counts()->timeouts, lost);

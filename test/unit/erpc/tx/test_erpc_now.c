@@ -131,13 +131,13 @@ Test(erpc_now, one_without_credits_stays)
 
 	begin();
 	s = p.end[0].s;
-	avail = s->credit.avail;
+	avail = s->flow.credits;
 	p.end[0].len_exact = 3 * s->payload;
-	s->credit.avail = 3;
+	s->flow.credits = 3;
 	cr_expect_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
 	cr_expect(sender()->now.stays);
 	cr_expect(erpc_now_stays(s, CORE_SEND_NOW));
-	s->credit.avail = avail - 3;
+	s->flow.credits = avail - 3;
 	end();
 }
 

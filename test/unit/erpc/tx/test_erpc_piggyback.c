@@ -87,7 +87,7 @@ Test(erpc_piggyback, a_ping_pong_has_two_packets_a_round)
 	cr_expect_leq(resps, 2 * (ROUNDS / ERPC_PIGGYBACK_SAMPLE + ERPC_PIGGYBACK_TRUST + 1), "%u",
 		      resps);
 	cr_expect_geq(resps, 2 * ROUNDS / ERPC_PIGGYBACK_SAMPLE - 2, "%u", resps);
-	cr_expect_gt(p.end[0].s->time.rto.srtt_ns, 0, "round trips are measured");
+	cr_expect_gt(p.end[0].s->flow.rto.srtt_ns, 0, "round trips are measured");
 	cr_expect_eq(sum_losses(), 0);
 	end();
 }
@@ -100,7 +100,7 @@ Test(erpc_piggyback, a_receiver_without_replies_responds_at_once)
 	for (i = 0; i < ROUNDS; i++) {
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
 		erpc_pair_run(&p, SOON_NS);
-		cr_assert_eq(p.end[0].acked, p.end[0].s->pos.posted);
+		cr_assert_eq(p.end[0].acked, p.end[0].s->flow.posted);
 	}
 	cr_expect_eq(resps, ROUNDS);
 	end();
@@ -122,7 +122,7 @@ Test(erpc_piggyback, an_ack_without_a_batch_leaves_after_the_delay)
 	erpc_pair_run(&p, SOON_NS);
 	cr_assert_eq(b->s->ack.wait_mask | b->s->ack.empty_mask, 0);
 	cr_assert_eq(resps, 1);
-	cr_assert_eq(a->acked, a->s->pos.posted);
+	cr_assert_eq(a->acked, a->s->flow.posted);
 	cr_expect_eq(sum_losses(), 0);
 	end();
 }
@@ -158,7 +158,7 @@ static uint32_t count_waits(uint32_t rounds)
 		erpc_ep_progress(p.end[1].ep, p.net.now_ns);
 		fake_net_run(&p.net, p.net.now_ns + 6000);
 		erpc_ep_progress(p.end[1].ep, p.net.now_ns);
-		waited += p.end[1].acked != p.end[1].s->pos.posted;
+		waited += p.end[1].acked != p.end[1].s->flow.posted;
 		fake_net_run(&p.net, p.net.now_ns + 1000000);
 	}
 	end();
@@ -267,7 +267,7 @@ Test(erpc_piggyback, an_ack_of_an_unsent_batch_fails_the_session)
 	begin(9);
 	ping_pong(8);
 	erpc_pair_settle(&p);
-	p.end[0].s->credit.avail = 0;
+	p.end[0].s->flow.credits = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	forge_ack(p.end[0].s->send.seq);
 	cr_assert_eq(p.end[0].ep->stats->rx_bad, 1);
@@ -278,9 +278,9 @@ Test(erpc_piggyback, an_ack_of_an_unsent_batch_fails_the_session)
 /** Takes all credits but `left`. Returns their number. */
 static uint32_t leave_credits(struct erpc_session *s, uint32_t left)
 {
-	uint32_t taken = s->credit.avail - left;
+	uint32_t taken = s->flow.credits - left;
 
-	s->credit.avail = left;
+	s->flow.credits = left;
 	return taken;
 }
 
@@ -302,11 +302,11 @@ Test(erpc_piggyback, without_credits_acks_do_not_wait)
 	cr_expect_eq(s->ack.wait_mask, 0);
 	erpc_pair_run(&p, SOON_NS);
 	cr_expect_eq(resps, 1);
-	cr_expect_eq(p.end[0].acked, p.end[0].s->pos.posted);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->flow.posted);
 
 	/* With one more credit it waits. */
 	s->trust.quick_replies = ERPC_PIGGYBACK_TRUST;
-	s->credit.avail++;
+	s->flow.credits++;
 	taken--;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	receive(&p.end[1]);
@@ -319,7 +319,7 @@ Test(erpc_piggyback, without_credits_acks_do_not_wait)
 	cr_expect_neq(s->ack.wait_mask, 0);
 	erpc_pair_run(&p, ERPC_PIGGYBACK_NS + SOON_NS);
 	cr_expect_eq(resps, 1);
-	s->credit.avail += taken;
+	s->flow.credits += taken;
 	erpc_session_mark(s);
 	end();
 }

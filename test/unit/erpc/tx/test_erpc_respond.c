@@ -95,8 +95,8 @@ Test(erpc_respond, the_wait_for_a_reply_is_bounded)
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_run(&p, 2 * ERPC_REPLY_WAIT_NS);
 	cr_expect_eq(p.end[1].pending_cnt, 1, "the call has no reply");
-	cr_expect_eq(p.end[0].acked, p.end[0].s->pos.posted);
-	cr_expect_eq(p.end[0].s->credit.avail, p.end[0].s->credit_max);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->flow.posted);
+	cr_expect_eq(p.end[0].s->flow.credits, p.end[0].s->credit_max);
 	cr_expect_eq(p.end[0].ep->unread.timeouts, 0);
 	erpc_pair_end(&p);
 }

@@ -77,15 +77,14 @@ static void compare_sending(void)
 	cr_expect_eq(a->seq, b->seq);
 	cr_expect_eq(a->is.prompt, b->is.prompt);
 	cr_expect_eq(single->batch.buf, any->batch.buf);
-	cr_expect_eq(single->batch.end - single->batch.fill, any->batch.end - any->batch.fill);
+	cr_expect_eq(single->flow.end - single->flow.fill, any->flow.end - any->flow.fill);
 	cr_expect_eq(single->send.seq, any->send.seq);
-	cr_expect_eq(single->batch.sent, any->batch.sent);
-	cr_expect_eq(single->pos.posted, any->pos.posted);
-	cr_expect_eq(single->pos.batch_cnts[0], any->pos.batch_cnts[0]);
-	cr_expect_eq(single->batch.after_single, any->batch.after_single);
-	cr_expect_eq(single->batch.bursts, any->batch.bursts);
+	cr_expect_eq(single->flow.sent, any->flow.sent);
+	cr_expect_eq(single->flow.posted, any->flow.posted);
+	cr_expect_eq(single->flow.after_single, any->flow.after_single);
+	cr_expect_eq(single->flow.bursts, any->flow.bursts);
 	cr_expect_eq(single->calls.grant_left, any->calls.grant_left);
-	cr_expect_eq(single->credit.avail, any->credit.avail);
+	cr_expect_eq(single->flow.credits, any->flow.credits);
 	cr_expect_eq(erpc_pair_frames(single->ep), erpc_pair_frames(any->ep));
 	cr_expect_eq(erpc_pair_batches(single->ep), erpc_pair_batches(any->ep));
 	cr_expect_eq(single->ep->out.cnt, any->ep->out.cnt);
@@ -136,8 +135,8 @@ Test(erpc_single, a_single_message_equals_a_batch, .init = setup, .fini = teardo
 
 	cr_assert_eq(a->ops->send_buf(a, core_packed(frame.op, 0), 0, 0, first_bytes(), LEN), 1);
 	cr_assert_eq(b->ops->send(b, &frame, 0), 0);
-	a->awaited = single->pos.posted;
-	b->awaited = any->pos.posted;
+	a->awaited = single->flow.posted;
+	b->awaited = any->flow.posted;
 	both_sent(false);
 }
 
@@ -190,7 +189,7 @@ Test(erpc_single, a_single_reply_equals_a_response, .init = setup_server, .fini 
 Test(erpc_single, messages_with_company_are_not_single, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = single;
-	uint32_t credits = s->credit.avail;
+	uint32_t credits = s->flow.credits;
 
 	cr_expect(erpc_batch_may_single(s, 2 * LEN, LEN, 0));
 	cr_expect_not(erpc_batch_may_single(s, 2 * LEN, LEN, CORE_SEND_MORE), "more follows");
@@ -198,12 +197,12 @@ Test(erpc_single, messages_with_company_are_not_single, .init = setup, .fini = t
 	s->ep->running = true;
 	cr_expect_not(erpc_batch_may_single(s, 2 * LEN, LEN, 0), "progress sends it");
 	s->ep->running = false;
-	s->credit.avail = 0;
+	s->flow.credits = 0;
 	cr_expect_not(erpc_batch_may_single(s, 2 * LEN, LEN, 0), "no credit");
-	s->credit.avail = credits;
-	s->batch.bursts = ERPC_BURSTS_TRUST;
+	s->flow.credits = credits;
+	s->flow.bursts = ERPC_BURSTS_TRUST;
 	cr_expect_not(erpc_batch_may_single(s, 2 * LEN, LEN, 0), "a burst is expected");
-	s->batch.bursts = 0;
+	s->flow.bursts = 0;
 	cr_assert_eq(pair_call(&pairs[0].end[0], CORE_SEND_MORE), 0);
 	cr_expect_not(erpc_batch_may_single(s, 2 * LEN, LEN, 0), "others wait");
 	cr_assert_eq(pair_call(&pairs[0].end[0], 0), 0);

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "dev/dgram.h"
+#include "erpc/base/erpc_set.h"
 #include "erpc/buf/erpc_buf.h"
 #include "erpc/buf/erpc_out.h"
 #include "erpc/pace/erpc_timely.h"
@@ -28,7 +29,6 @@
 #include "util/idmap.h"
 #include "util/list.h"
 #include "util/pool.h"
-#include "util/stack.h"
 
 struct core_upcalls;
 struct erpc_session;
@@ -105,9 +105,9 @@ struct erpc_ep {
 	/* erpc_session.fail_link: closed, the device may still read the address */
 	struct util_list zombies;
 	struct util_list dirty, waiting, piggybacking, failing;
-	struct util_stack fresh;
-	struct erpc_wheel timers;    /* erpc_session.time.timer: sessions with packets in flight */
-	struct util_list new_timers; /* timers that are not in the wheel yet (erpc_loss.h) */
+	struct erpc_set fresh;      /* sessions that have sent since the last progress */
+	struct erpc_wheel timers;   /* erpc_session.timer: sessions with packets in flight */
+	struct erpc_set new_timers; /* sessions whose timer is not in the wheel yet */
 	struct copyrpc_stats_packets *stats; /* own_stats until a session is attached */
 	struct copyrpc_stats_packets own_stats;
 	struct erpc_timely_cfg timely_cfg;

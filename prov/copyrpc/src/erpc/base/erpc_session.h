@@ -46,7 +46,6 @@
 #include "erpc/slot/erpc_server.h"
 #include "util/idmap.h"
 #include "util/list.h"
-#include "util/stack.h"
 #include "wire/wire_erpc_msg.h"
 
 struct erpc_ep;
@@ -120,23 +119,11 @@ struct erpc_rx {
 	struct erpc_exposure *exposure;
 };
 
-/** Packets sent. */
-struct erpc_credit {
-	uint32_t avail;     /* packets that may leave now */
-	uint32_t pkts_sent; /* packets sent in all slots */
-};
-
-/** The open batch. A single message needs the fields from `end` on only. */
+/** The open batch, beside its end in erpc_flow. */
 struct erpc_open_batch {
 	struct erpc_buf *buf;  /* NULL: none; len is set when it leaves */
-	uint8_t *end_more;     /* limit for messages with CORE_SEND_MORE, like `end` */
-	uint8_t *end;          /* limit for messages that are appended without further checks */
-	uint8_t *fill;         /* end of its last frame */
+	uint8_t *end_more;     /* limit for messages with CORE_SEND_MORE, like erpc_flow.end */
 	uint32_t expected_len; /* bytes of the last batch that waited for more messages */
-	/* messages sent in batches, modulo 2^16: those of pos.posted beyond are in the open one */
-	uint16_t sent;
-	uint8_t bursts;    /* times in a row that a message followed a single one before progress */
-	bool after_single; /* no message has followed the last single one */
 };
 
 /** Kinds of work that wait, as far as a message has to know. */
@@ -157,11 +144,32 @@ struct erpc_send_state {
 	uint8_t waits;        /* enum erpc_waits: may wait for a slot, credit or room */
 };
 
-/** Positions of messages sent (CORE_CHAN_ASYNC). */
-struct erpc_positions {
-	uint64_t posted;                 /* position behind all accepted messages */
-	uint64_t acked;                  /* position last reported by on_acked */
-	uint16_t batch_cnts[ERPC_SLOTS]; /* seq % 8: messages in that batch */
+/** Place of the timer of a session. */
+enum erpc_timer_place {
+	ERPC_TIMER_NONE,
+	ERPC_TIMER_NEW,   /* ep->new_timers */
+	ERPC_TIMER_WHEEL, /* ep->timers, at watch_ns or before */
+};
+
+/**
+ * Fields that each message of this end changes, beside its slot and the masks of
+ * erpc_send_state: one line, up to the round trips of `rto`.
+ */
+struct erpc_flow {
+	uint8_t *end;         /* limit for messages that are appended without further checks */
+	uint8_t *fill;        /* end of the last frame of the open batch */
+	uint64_t posted;      /* position behind all accepted messages (CORE_CHAN_ASYNC) */
+	uint64_t watch_ns;    /* time of the next check for losses; 0: none */
+	uint64_t acked_tx_ns; /* latest send time that was acknowledged */
+	uint32_t pkts_sent;   /* packets sent in all slots */
+	uint16_t credits;     /* packets that may leave now */
+	/* messages sent in batches, modulo 2^16: those of `posted` beyond are in the open one */
+	uint16_t sent;
+	uint8_t bursts;    /* times in a row that a message followed a single one before progress */
+	bool after_single; /* no message has followed the last single one */
+	uint8_t timer;     /* enum erpc_timer_place */
+	bool fresh;        /* in ep->fresh: sent since the last progress */
+	struct erpc_rto rto;
 };
 
 /** Calls sent. */
@@ -206,12 +214,8 @@ struct erpc_trust {
 	bool piggybacked;      /* a batch took acks along since last_rx_ns */
 };
 
-/** Timers, round trips, losses and the rate. */
+/** Losses and the rate. */
 struct erpc_timing {
-	struct erpc_wheel_item timer; /* ep->timers, at watch_ns or before, or ep->new_timers */
-	uint64_t watch_ns;            /* time of the next check for losses; 0: none */
-	uint64_t acked_tx_ns;         /* latest send time that was acknowledged */
-	struct erpc_rto rto;
 	uint64_t lost_ns;
 	struct erpc_timely timely;
 	struct erpc_wheel_item pace;
@@ -256,15 +260,16 @@ struct erpc_session {
 	/* Third line: needed with calls of this end, and messages that gather. */
 	_Alignas(64) struct erpc_calls calls;
 	struct erpc_body *reply_body; /* bytes of the reply during on_reply */
-	uint32_t batch_max;           /* bytes of a batch, or of replies, that several share */
-	uint32_t batch_long_max;      /* bytes of a batch that finds no slot */
-	struct erpc_open_batch batch; /* up to end_more; the rest is in the next line */
+	struct erpc_open_batch batch;
 
-	/* Fourth and fifth line: needed to send. */
-	struct erpc_positions pos;
-	struct util_stack fresh; /* ep->fresh: sent since the last progress */
-	struct erpc_credit credit;
-	struct erpc_timing time; /* up to the round trips */
+	/* Fourth line: needed to send, and with responses. */
+	_Alignas(64) struct erpc_flow flow;
+
+	/* Fifth line, behind the end of `flow`: needed with several batches in flight. */
+	uint16_t batch_ends[ERPC_SLOTS]; /* seq % 8: flow.sent when the next one left */
+	struct erpc_wheel_item timer;
+	uint32_t batch_max;      /* bytes of a batch, or of replies, that several share */
+	uint32_t batch_long_max; /* bytes of a batch that finds no slot */
 
 	/* Last line: needed with the peer's calls. */
 	_Alignas(64) struct util_list replies; /* erpc_buf.link: replies that have not left */
@@ -276,6 +281,7 @@ struct erpc_session {
 	struct erpc_tx tx[ERPC_SLOTS];
 	struct erpc_rx rx[ERPC_SLOTS];
 
+	struct erpc_timing time;
 	uint32_t credit_max;      /* packets that may be in flight */
 	uint32_t credit_promised; /* packets that the peer may have in flight to this end */
 
@@ -302,14 +308,15 @@ static_assert(offsetof(struct erpc_session, dirty_link) == offsetof(struct erpc_
 static_assert(offsetof(struct erpc_session, order.early) ==
 		      offsetof(struct erpc_session, dirty_link) + 64,
 	      "the peer's batches");
-static_assert(offsetof(struct erpc_session, batch.end) == offsetof(struct erpc_session, calls) + 64,
+static_assert(offsetof(struct erpc_session, flow) == offsetof(struct erpc_session, calls) + 64,
 	      "calls");
-static_assert(offsetof(struct erpc_session, credit) ==
-		      offsetof(struct erpc_session, batch.end) + 64,
+static_assert(offsetof(struct erpc_session, flow.rto.first_ns) ==
+		      offsetof(struct erpc_session, flow) + 64,
 	      "messages sent");
-static_assert(offsetof(struct erpc_session, time.rto.min_ns) ==
-		      offsetof(struct erpc_session, credit) + 64,
-	      "packets sent");
+static_assert(offsetof(struct erpc_session, replies) == offsetof(struct erpc_session, flow) + 128,
+	      "several batches");
+static_assert((ERPC_SLOTS + 1) * ERPC_BATCH_LONG / WIRE_ERPC_FRAME_LEN <= UINT16_MAX,
+	      "messages that are not acknowledged");
 static_assert(offsetof(struct erpc_session, tx) == offsetof(struct erpc_session, replies) + 64,
 	      "the peer's calls");
 static_assert(offsetof(struct erpc_session, rx) ==
@@ -380,8 +387,8 @@ static inline void erpc_session_mark(struct erpc_session *s)
 /** Makes the next message take the full path (erpc_send_added). */
 static inline void erpc_session_close_batch(struct erpc_session *s)
 {
-	s->batch.end = s->batch.fill;
-	s->batch.end_more = s->batch.fill;
+	s->flow.end = s->flow.fill;
+	s->batch.end_more = s->flow.fill;
 }
 
 /** Does that for the next reply, too. */

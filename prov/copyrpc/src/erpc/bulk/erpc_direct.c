@@ -112,7 +112,7 @@ unsigned erpc_direct_take_run(struct erpc_session *s, uint32_t slot, const struc
 		return 0;
 	n = erpc_direct_row(s, in, cnt) - 1;
 	client->rx = (uint16_t)(client->rx + n);
-	s->credit.avail += n;
+	s->flow.credits += n;
 	s->gets.pkts_at += n;
 	s->gets.pkts_cnt -= n;
 	util_stats_add(&s->ep->stats->rx_pkts, n);

@@ -53,6 +53,12 @@ static inline void erpc_rto_init(struct erpc_rto *r, uint32_t first_ns, uint32_t
 	*r = (struct erpc_rto){ .first_ns = first_ns, .min_ns = min_ns, .max_ns = max_ns };
 }
 
+/**
+ * Returns the timeout before the first sample. Not inline: a compiler would read it in advance, and
+ * it may be in another cache line than the first three fields.
+ */
+uint64_t erpc_rto_first_cold(const struct erpc_rto *r);
+
 /** Returns the retransmission timeout. */
 static inline uint64_t erpc_rto_ns(const struct erpc_rto *r)
 {
@@ -72,7 +78,7 @@ static inline uint64_t erpc_rto_rack_ns(const struct erpc_rto *r)
 	uint64_t quarter = r->srtt_ns / 4;
 
 	if (UTIL_UNLIKELY(!r->srtt_ns))
-		return r->first_ns;
+		return erpc_rto_first_cold(r);
 	return r->srtt_ns + (quarter > ERPC_RTO_SLACK_NS ? quarter : ERPC_RTO_SLACK_NS);
 }
 

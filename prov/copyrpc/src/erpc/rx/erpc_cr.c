@@ -37,7 +37,7 @@ bool erpc_cr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		erpc_session_refuse(s, verdict);
 		return false;
 	}
-	s->credit.avail += flying - erpc_client_in_flight(&tx->c);
+	s->flow.credits += flying - erpc_client_in_flight(&tx->c);
 	s->send.pending_mask |= 1u << slot;
 	if (tx->c.rx != rx)
 		erpc_kick_acked(s, tx, h);

@@ -47,7 +47,7 @@ static bool erpc_resp_batch(struct erpc_session *s, uint32_t slot, const struct 
 static bool erpc_resp_single(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h,
 			     const struct dev_dgram_in *in)
 {
-	s->credit.avail++;
+	s->flow.credits++;
 	erpc_kick_acked(s, &s->tx[slot], h);
 	return erpc_resp_batch(s, slot, in);
 }
@@ -83,7 +83,7 @@ bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 			erpc_resp_early(s, slot, h, in);
 		return false;
 	}
-	s->credit.avail += flying - erpc_client_in_flight(&tx->c);
+	s->flow.credits += flying - erpc_client_in_flight(&tx->c);
 	s->send.pending_mask |= 1u << slot; /* further parts may be requested */
 	erpc_kick_acked(s, tx, h);
 	if (!tx->get_op)

@@ -79,8 +79,7 @@ static inline const struct erpc_session *erpc_rx_prefetch(const struct erpc_ep *
 		return s;
 	}
 	slot -= sizeof(s->tx);
-	__builtin_prefetch(&s->pos, 1);
-	__builtin_prefetch(&s->credit, 1);
+	__builtin_prefetch(&s->flow, 1);
 	__builtin_prefetch(slot, 1);
 	return s;
 }
@@ -192,7 +191,7 @@ bool erpc_rx_poll(struct erpc_ep *ep, uint64_t now_ns)
 	erpc_now_polled(ep, now_ns);
 	erpc_ep_set_time(ep, now_ns);
 	ep->running = true;
-	if (!util_stack_is_empty(&ep->fresh))
+	if (!erpc_set_is_empty(&ep->fresh))
 		erpc_kick_stamp(ep);
 	if (UTIL_UNLIKELY(ep->saved_cnt))
 		erpc_rx_saved_cold(ep);

@@ -36,7 +36,7 @@ static inline uint32_t erpc_batch_busy(const struct erpc_session *s)
  */
 static inline bool erpc_batch_gathers(const struct erpc_session *s)
 {
-	return erpc_batch_busy(s) || s->batch.bursts == ERPC_BURSTS_TRUST;
+	return erpc_batch_busy(s) || s->flow.bursts == ERPC_BURSTS_TRUST;
 }
 
 /**
@@ -45,9 +45,9 @@ static inline bool erpc_batch_gathers(const struct erpc_session *s)
  */
 static inline void erpc_batch_is_single(struct erpc_session *s)
 {
-	if (s->batch.after_single)
-		s->batch.bursts = 0;
-	s->batch.after_single = true;
+	if (s->flow.after_single)
+		s->flow.bursts = 0;
+	s->flow.after_single = true;
 }
 
 /** Returns true if another batch may begin. The peer orders at most ERPC_SLOTS of them. */
@@ -69,8 +69,9 @@ UTIL_INLINE void erpc_batch_leave(struct erpc_session *s, struct erpc_buf *buf, 
 
 	tx->seq = head.seq;
 	s->send.seq = head.seq + 1;
-	s->pos.batch_cnts[head.seq % ERPC_SLOTS] = (uint16_t)cnt;
-	s->batch.sent += (uint16_t)cnt;
+	if (head.seq != s->send.seq_done) /* else the end of the last one is reported */
+		s->batch_ends[(head.seq - 1) % ERPC_SLOTS] = s->flow.sent;
+	s->flow.sent += (uint16_t)cnt;
 	s->send.done_mask &= ~(1u << head.seq % ERPC_SLOTS);
 	head.ack = erpc_piggyback_take(s);
 	memcpy(buf->data, &head, sizeof(head));
@@ -86,7 +87,6 @@ UTIL_INLINE void erpc_batch_leave(struct erpc_session *s, struct erpc_buf *buf, 
 static inline void erpc_batch_prefetch(const struct erpc_session *s)
 {
 	__builtin_prefetch(&s->ep, 1);
-	__builtin_prefetch(&s->credit, 1);
 	__builtin_prefetch(&s->tx[0], 1);
 }
 
@@ -116,7 +116,7 @@ static inline struct erpc_buf *erpc_batch_single_buf(struct erpc_session *s, uin
 /** Sends the buffer after its frame was written. */
 static inline void erpc_batch_send_single(struct erpc_session *s, struct erpc_buf *buf)
 {
-	s->pos.posted += ERPC_POS_STEP;
+	s->flow.posted += ERPC_POS_STEP;
 	erpc_batch_is_single(s);
 	util_stats_single(s->conn.chan.stats, buf->len);
 	erpc_batch_leave(s, buf, 1, true);

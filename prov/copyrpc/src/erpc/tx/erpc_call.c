@@ -138,9 +138,9 @@ erpc_call_buf_general(struct erpc_session *s, uint32_t op, const void *buf, size
 /** Returns true if a call of `span` bytes only needs its bytes and an id. */
 static inline bool erpc_call_appends(const struct erpc_session *s, uint32_t span, unsigned flags)
 {
-	const uint8_t *end = flags & CORE_SEND_MORE ? s->batch.end_more : s->batch.end;
+	const uint8_t *end = flags & CORE_SEND_MORE ? s->batch.end_more : s->flow.end;
 
-	return end - s->batch.fill >= (ptrdiff_t)span && s->calls.open.free_head != UTIL_IDMAP_NONE;
+	return end - s->flow.fill >= (ptrdiff_t)span && s->calls.open.free_head != UTIL_IDMAP_NONE;
 }
 
 int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
@@ -149,7 +149,7 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 	uint32_t body = (uint32_t)(sizeof(op) + len), id;
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body);
 	struct erpc_session *s = erpc_session_of(chan);
-	uint8_t *at = s->batch.fill;
+	uint8_t *at = s->flow.fill;
 
 	if (UTIL_UNLIKELY(!erpc_call_appends(s, span, flags) || len > UTIL_COPY_SHORT ||
 			  s->calls.grant_left < erpc_call_cost(resp_max)))
@@ -157,8 +157,8 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 	if (UTIL_UNLIKELY(erpc_call_register(s, resp_max, context, &id)))
 		return -FI_ENOMEM;
 	s->batch.buf->has_calls = true;
-	s->batch.fill = at + span;
-	s->pos.posted += ERPC_POS_STEP;
+	s->flow.fill = at + span;
+	s->flow.posted += ERPC_POS_STEP;
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, resp_max, body);
 	memcpy(at, &op, sizeof(op));
 	util_copy_short(at + sizeof(op), buf, len);

@@ -50,7 +50,7 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 		erpc_timely_lost(&s->time.timely, s->ep->now_ns);
 		erpc_session_note_rate(s, true);
 	}
-	s->credit.avail += erpc_client_go_back(&tx->c);
+	s->flow.credits += erpc_client_go_back(&tx->c);
 	s->send.pending_mask |= 1u << slot;
 	tx->is.rtt_pending = false;
 	if (slot < ERPC_BATCH_SLOTS)
@@ -138,7 +138,7 @@ static inline uint32_t erpc_kick_run(const struct erpc_session *s, const struct 
 	n = erpc_client_sendable(c);
 	window = c->window - erpc_client_in_flight(c);
 	n = n < window ? n : window;
-	n = n < s->credit.avail ? n : s->credit.avail;
+	n = n < s->flow.credits ? n : s->flow.credits;
 	return n < WIRE_ERPC_RUN_MAX ? n : WIRE_ERPC_RUN_MAX;
 }
 
@@ -152,7 +152,7 @@ static inline bool erpc_kick_run_waits(const struct erpc_session *s, const struc
 	uint32_t most = tx->c.window < s->credit_max ? tx->c.window : s->credit_max;
 
 	return tx->type == WIRE_ERPC_GET && !s->paced && run < most / 4 &&
-	       run < erpc_client_sendable(&tx->c) && s->credit_max - s->credit.avail > most / 2;
+	       run < erpc_client_sendable(&tx->c) && s->credit_max - s->flow.credits > most / 2;
 }
 
 /** Makes a GET request `more` parts behind the first. */
@@ -176,8 +176,8 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx, uint32_
 	bool again = c->tx < c->tx_max;
 	uint32_t len = 0;
 
-	s->credit.pkts_sent += run;
-	tx->pkt_seq = s->credit.pkts_sent;
+	s->flow.pkts_sent += run;
+	tx->pkt_seq = s->flow.pkts_sent;
 	util_stats_add(&s->ep->stats->tx_pkts, 1);
 	util_stats_add(&s->conn.chan.stats->resent, again);
 	if (!erpc_client_in_flight(c)) {
@@ -226,7 +226,7 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 	while (erpc_client_sendable(&tx->c)) {
 		if (erpc_client_is_full(&tx->c))
 			return true;
-		if (!s->credit.avail) {
+		if (!s->flow.credits) {
 			s->conn.chan.stats->no_credit++;
 			UTIL_PROBE2(wait, s->conn.chan.stats, UTIL_PROBE_CREDIT);
 			return false; /* a response returns one */
@@ -240,7 +240,7 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 		run = erpc_kick_run(s, tx);
 		if (UTIL_UNLIKELY(erpc_kick_run_waits(s, tx, run)))
 			return true;
-		s->credit.avail -= run;
+		s->flow.credits -= run;
 		if (UTIL_LIKELY(!tx->c.tx_max && tx->c.req_pkts == 1 && tx->type != WIRE_ERPC_GET))
 			erpc_kick_first(s, tx);
 		else
@@ -291,7 +291,7 @@ void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)
 	/* KEPT is sent at once, so it measures the round trip; the response will be delayed. */
 	if (kept->is.rtt_pending && kept->rtt_pkt == kept->c.req_pkts - 1 &&
 	    s->ep->now_ns > kept->rtt_start_ns)
-		erpc_rto_sample(&s->time.rto, s->ep->now_ns - kept->rtt_start_ns);
+		erpc_rto_sample(&s->flow.rto, s->ep->now_ns - kept->rtt_start_ns);
 	kept->is.rtt_pending = false;
 	kept->is.kept = true;
 	for (; busy; busy &= busy - 1) {
@@ -314,7 +314,7 @@ static void __attribute__((noinline))
 erpc_kick_recovered_cold(struct erpc_session *s, struct erpc_tx *tx)
 {
 	if (!erpc_loss_is_certain(s))
-		erpc_rto_keep(&s->time.rto, tx->tries);
+		erpc_rto_keep(&s->flow.rto, tx->tries);
 	tx->tries = 0;
 	tx->c.window = tx->type == WIRE_ERPC_GET ? (uint16_t)s->get_window : ERPC_CREDITS_MAX;
 }
@@ -334,15 +334,15 @@ void erpc_kick_acked(struct erpc_session *s, struct erpc_tx *tx, const struct wi
 	if ((h->pkt_num > tx->rtt_pkt && s->ep->paces) || now_ns <= tx->rtt_start_ns ||
 	    (h->req_type > WIRE_ERPC_LATE && h->req_type != WIRE_ERPC_AWAY))
 		return;
-	if (tx->rtt_start_ns > s->time.acked_tx_ns)
-		s->time.acked_tx_ns = tx->rtt_start_ns;
+	if (tx->rtt_start_ns > s->flow.acked_tx_ns)
+		s->flow.acked_tx_ns = tx->rtt_start_ns;
 	rtt_ns = now_ns - tx->rtt_start_ns;
 	if (UTIL_UNLIKELY(h->req_type == WIRE_ERPC_LATE)) {
 		/* The response waited for a release, perhaps for very long; limits the sample. */
-		erpc_rto_sample(&s->time.rto, rtt_ns < ERPC_LATE_NS ? rtt_ns : ERPC_LATE_NS);
+		erpc_rto_sample(&s->flow.rto, rtt_ns < ERPC_LATE_NS ? rtt_ns : ERPC_LATE_NS);
 		return;
 	}
-	erpc_rto_sample(&s->time.rto, rtt_ns);
+	erpc_rto_sample(&s->flow.rto, rtt_ns);
 	/* If one end was away, the sample does not measure the network. */
 	if (!s->ep->paces || s->ep->away || h->req_type == WIRE_ERPC_AWAY)
 		return;
@@ -360,7 +360,7 @@ void erpc_kick_missing(struct erpc_session *s, uint32_t slot)
 	if (!erpc_client_in_flight(&tx->c) || tx->out.unsent)
 		return;
 	/* A report from before the retransmission is out of date. */
-	if (tx->is.went_back && s->ep->now_ns - tx->sent_ns < s->time.rto.srtt_ns)
+	if (tx->is.went_back && s->ep->now_ns - tx->sent_ns < s->flow.rto.srtt_ns)
 		return;
 	erpc_kick_go_back(s, slot);
 }
@@ -375,25 +375,29 @@ void erpc_kick_early(struct erpc_session *s, uint32_t slot)
 		erpc_kick_missing(s, slot);
 }
 
-void erpc_kick_stamp(struct erpc_ep *ep)
+/** Gives the time to the packets of a session. */
+static inline void erpc_kick_stamp_one(struct erpc_session *s, uint64_t now_ns)
 {
-	struct util_stack *first;
 	uint32_t busy;
 
-	while ((first = util_stack_pop(&ep->fresh))) {
-		struct erpc_session *s = UTIL_CONTAINER_OF(first, struct erpc_session, fresh);
+	s->flow.fresh = false;
+	if (!s->last_batch_ns)
+		s->last_batch_ns = now_ns;
+	for (busy = ~s->send.free_mask & ERPC_FREE_ALL; busy; busy &= busy - 1) {
+		struct erpc_tx *tx = &s->tx[__builtin_ctz(busy)];
 
-		if (!s->last_batch_ns)
-			s->last_batch_ns = ep->now_ns;
-		for (busy = ~s->send.free_mask & ERPC_FREE_ALL; busy; busy &= busy - 1) {
-			struct erpc_tx *tx = &s->tx[__builtin_ctz(busy)];
-
-			if (tx->is.rtt_pending && !tx->rtt_start_ns) {
-				tx->rtt_start_ns = ep->now_ns;
-				tx->sent_ns = ep->now_ns;
-			}
+		if (tx->is.rtt_pending && !tx->rtt_start_ns) {
+			tx->rtt_start_ns = now_ns;
+			tx->sent_ns = now_ns;
 		}
 	}
+}
+
+void erpc_kick_stamp(struct erpc_ep *ep)
+{
+	for (uint32_t i = 0; i < ep->fresh.cnt; i++)
+		erpc_kick_stamp_one(ep->fresh.at[i], ep->now_ns);
+	ep->fresh.cnt = 0;
 }
 
 void erpc_kick_wheel(struct erpc_ep *ep)

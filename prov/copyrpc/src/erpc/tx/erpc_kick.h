@@ -51,15 +51,15 @@ static inline struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t sl
 
 	if (UTIL_UNLIKELY(tx->out.unsent))
 		erpc_out_forget(&s->ep->out, &tx->out);
-	s->credit.avail += erpc_client_end(&tx->c);
+	s->flow.credits += erpc_client_end(&tx->c);
 	s->send.free_mask |= 1u << slot;
 	s->send.pending_mask &= ~(1u << slot);
 	tx->buf = NULL;
 	if (!(~s->send.free_mask & ERPC_BATCH_MASK))
 		/* no batch is in flight: the next message may leave at once */
-		s->batch.end = s->batch.fill;
+		s->flow.end = s->flow.fill;
 	if (s->send.free_mask == ERPC_FREE_ALL)
-		s->time.watch_ns = 0;
+		s->flow.watch_ns = 0;
 	return buf;
 }
 
@@ -120,7 +120,7 @@ static inline void erpc_kick_first_packet(struct erpc_session *s, struct erpc_tx
 
 	erpc_client_first(&tx->c);
 	tx->sent_ns = ep->now_ns;
-	tx->pkt_seq = ++s->credit.pkts_sent;
+	tx->pkt_seq = ++s->flow.pkts_sent;
 	tx->rtt_pkt = 0;
 	tx->rtt_start_ns = ep->running ? ep->now_ns : 0;
 	tx->is.rtt_pending = true;
@@ -134,15 +134,17 @@ static inline bool erpc_kick_may_now(const struct erpc_session *s, uint32_t len)
 {
 	const struct erpc_ep *ep = s->ep;
 
-	return len <= s->payload && s->credit.avail && !s->send.pending_mask &&
+	return len <= s->payload && s->flow.credits && !s->send.pending_mask &&
 	       ep->out.cnt < ERPC_BURST && !s->paced;
 }
 
 /** Notes that a packet needs the time of the next progress, if sent between two calls. */
 static inline void erpc_kick_note_fresh(struct erpc_session *s)
 {
-	if (!s->ep->running && !util_stack_is_on(&s->fresh))
-		util_stack_push(&s->ep->fresh, &s->fresh);
+	if (s->ep->running || s->flow.fresh)
+		return;
+	s->flow.fresh = true;
+	erpc_set_add(&s->ep->fresh, s);
 }
 
 /** Begins a request in a free slot with its packet in the burst. Requires erpc_kick_may_now. */
@@ -151,7 +153,7 @@ UTIL_INLINE void erpc_kick_now(struct erpc_session *s, uint32_t slot, uint8_t ty
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
-	s->credit.avail--;
+	s->flow.credits--;
 	erpc_client_begin_single(&tx->c, resp_max);
 	erpc_kick_init(s, slot, type, buf);
 	erpc_kick_note_fresh(s);

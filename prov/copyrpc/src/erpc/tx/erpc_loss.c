@@ -9,33 +9,31 @@
 
 void erpc_loss_unwatch(struct erpc_session *s)
 {
-	struct erpc_wheel_item *timer = &s->time.timer;
-
-	if (timer->due_ns == ERPC_LOSS_NEW)
-		util_list_remove(&timer->link);
-	else
-		erpc_wheel_remove(&s->ep->timers, timer);
+	if (s->flow.timer == ERPC_TIMER_NEW)
+		erpc_set_remove(&s->ep->new_timers, s);
+	else if (s->flow.timer == ERPC_TIMER_WHEEL)
+		erpc_wheel_remove(&s->ep->timers, &s->timer);
+	s->flow.timer = ERPC_TIMER_NONE;
 }
 
 /** Moves the timer to its place in the wheel. */
 static void erpc_loss_insert(struct erpc_session *s, uint64_t due_ns)
 {
-	s->time.watch_ns = due_ns;
+	s->flow.watch_ns = due_ns;
 	erpc_loss_unwatch(s);
-	erpc_wheel_insert(&s->ep->timers, &s->time.timer, due_ns, s->ep->now_ns);
+	s->flow.timer = ERPC_TIMER_WHEEL;
+	erpc_wheel_insert(&s->ep->timers, &s->timer, due_ns, s->ep->now_ns);
 	erpc_ep_due_at(s->ep, erpc_wheel_end_ns(&s->ep->timers, due_ns));
 }
 
 void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
 {
-	struct erpc_wheel_item *timer = &s->time.timer;
-
-	s->time.watch_ns = due_ns;
-	if (util_list_is_empty(&timer->link)) {
-		timer->due_ns = ERPC_LOSS_NEW;
-		util_list_push_back(&s->ep->new_timers, &timer->link);
+	s->flow.watch_ns = due_ns;
+	if (s->flow.timer == ERPC_TIMER_NONE) {
+		s->flow.timer = ERPC_TIMER_NEW;
+		erpc_set_add(&s->ep->new_timers, s);
 		erpc_ep_due_at(s->ep, erpc_loss_new_ns(s->ep));
-	} else if (timer->due_ns > due_ns) {
+	} else if (s->flow.timer == ERPC_TIMER_WHEEL && s->timer.due_ns > due_ns) {
 		erpc_loss_insert(s, due_ns);
 	}
 }
@@ -43,16 +41,14 @@ void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
 /** Moves new timers to the wheel, but for those whose packets are acknowledged. */
 static void erpc_loss_take_new(struct erpc_ep *ep)
 {
-	struct util_list *first;
+	for (uint32_t i = 0; i < ep->new_timers.cnt; i++) {
+		struct erpc_session *s = ep->new_timers.at[i];
 
-	while ((first = util_list_pop(&ep->new_timers))) {
-		struct erpc_session *s =
-			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link),
-					  struct erpc_session, time.timer);
-
-		if (s->time.watch_ns)
-			erpc_loss_insert(s, s->time.watch_ns);
+		s->flow.timer = ERPC_TIMER_NONE;
+		if (s->flow.watch_ns)
+			erpc_loss_insert(s, s->flow.watch_ns);
 	}
+	ep->new_timers.cnt = 0;
 }
 
 /**
@@ -62,7 +58,7 @@ static void erpc_loss_take_new(struct erpc_ep *ep)
 static bool erpc_loss_is_passed(const struct erpc_session *s, const struct erpc_tx *tx)
 {
 	return !tx->tries && (tx->is.overtaken ||
-			      (tx->is.prompt && !tx->is.kept && tx->sent_ns < s->time.acked_tx_ns));
+			      (tx->is.prompt && !tx->is.kept && tx->sent_ns < s->flow.acked_tx_ns));
 }
 
 static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
@@ -85,11 +81,11 @@ static uint64_t erpc_loss_resend_timeout(const struct erpc_session *s, const str
 	uint64_t silence;
 
 	if (erpc_loss_is_passed(s, tx))
-		return erpc_rto_rack_ns(&s->time.rto);
+		return erpc_rto_rack_ns(&s->flow.rto);
 	/* A KEPT batch is not probed before the earlier ones. */
 	silence = erpc_loss_is_certain(s) && (!tx->is.kept || tx->seq == s->send.seq_done)
-			  ? erpc_rto_probe(&s->time.rto, tx->tries)
-			  : erpc_rto_after(&s->time.rto, tx->tries);
+			  ? erpc_rto_probe(&s->flow.rto, tx->tries)
+			  : erpc_rto_after(&s->flow.rto, tx->tries);
 	return tx->tries ? erpc_rto_spread(silence, s->token + tx->c.req_num + tx->tries) : silence;
 }
 
@@ -100,7 +96,7 @@ static uint64_t erpc_loss_slot(struct erpc_session *s, uint32_t slot)
 	uint64_t now_ns = s->ep->now_ns, due_ns = tx->sent_ns + erpc_loss_resend_timeout(s, tx);
 
 	if (due_ns > now_ns) {
-		uint64_t look_ns = now_ns + erpc_rto_rack_ns(&s->time.rto);
+		uint64_t look_ns = now_ns + erpc_rto_rack_ns(&s->flow.rto);
 
 		return tx->type != WIRE_ERPC_GET && !tx->tries && look_ns < due_ns ? look_ns
 										   : due_ns;
@@ -115,13 +111,13 @@ static void erpc_loss_session(struct erpc_session *s)
 	uint32_t busy = ~s->send.free_mask & ERPC_FREE_ALL, slot;
 	uint64_t next_ns = UINT64_MAX, due_ns;
 
-	if (!s->time.watch_ns)
+	if (!s->flow.watch_ns)
 		return;
-	if (s->time.watch_ns > s->ep->now_ns) { /* set for earlier packets */
-		erpc_loss_insert(s, s->time.watch_ns);
+	if (s->flow.watch_ns > s->ep->now_ns) { /* set for earlier packets */
+		erpc_loss_insert(s, s->flow.watch_ns);
 		return;
 	}
-	s->time.watch_ns = 0;
+	s->flow.watch_ns = 0;
 	for (; busy; busy &= busy - 1) {
 		slot = (uint32_t)__builtin_ctz(busy);
 		if (!erpc_client_in_flight(&s->tx[slot].c))
@@ -133,17 +129,21 @@ static void erpc_loss_session(struct erpc_session *s)
 		erpc_loss_insert(s, next_ns);
 }
 
+/** Returns the session of a timer. */
+static struct erpc_session *erpc_loss_of(struct erpc_wheel_item *timer)
+{
+	return UTIL_CONTAINER_OF(timer, struct erpc_session, timer);
+}
+
 void erpc_loss_forget_idle(struct erpc_ep *ep)
 {
-	struct erpc_wheel_item *item;
+	struct erpc_wheel_item *first;
 
 	erpc_loss_take_new(ep);
-	while ((item = erpc_wheel_first(&ep->timers))) {
-		struct erpc_session *s = UTIL_CONTAINER_OF(item, struct erpc_session, time.timer);
-
-		if (s->time.watch_ns)
+	while ((first = erpc_wheel_first(&ep->timers))) {
+		if (erpc_loss_of(first)->flow.watch_ns)
 			return;
-		erpc_wheel_remove(&ep->timers, item);
+		erpc_loss_unwatch(erpc_loss_of(first));
 	}
 }
 
@@ -154,10 +154,13 @@ void erpc_loss_scan(struct erpc_ep *ep)
 	erpc_loss_take_new(ep);
 	util_list_init(&ready);
 	erpc_wheel_advance(&ep->timers, ep->now_ns, &ready);
-	while ((first = util_list_pop(&ready)))
-		erpc_loss_session(
-			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link),
-					  struct erpc_session, time.timer));
+	while ((first = util_list_pop(&ready))) {
+		struct erpc_session *s =
+			erpc_loss_of(UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link));
+
+		s->flow.timer = ERPC_TIMER_NONE;
+		erpc_loss_session(s);
+	}
 }
 
 void __attribute__((noinline)) erpc_loss_many_cold(struct erpc_session *s)

@@ -25,8 +25,6 @@
 #define ERPC_LOSS_SHIFT 14u /* 16 us a slot, a lap of 34 ms */
 #define ERPC_LOSS_SLOTS 2048u
 
-#define ERPC_LOSS_NEW 0u /* erpc_wheel_item.due_ns of a timer in ep->new_timers */
-
 #define ERPC_LOSS_CERTAIN_NS 100000000u /* time for which a loss makes further losses certain */
 #define ERPC_LOSS_MANY       64u        /* losses, each within that time of the one before */
 #define ERPC_LOSS_EAGER      32768u     /* core_chan.eager_min after them */
@@ -71,9 +69,9 @@ static inline void erpc_loss_note(struct erpc_session *s)
 /** Starts the timer for a packet that leaves with none of its slot in flight. */
 static inline void erpc_loss_watch(struct erpc_session *s)
 {
-	uint64_t due_ns = s->ep->now_ns + erpc_rto_rack_ns(&s->time.rto);
+	uint64_t due_ns = s->ep->now_ns + erpc_rto_rack_ns(&s->flow.rto);
 
-	if (!s->time.watch_ns || due_ns < s->time.watch_ns)
+	if (!s->flow.watch_ns || due_ns < s->flow.watch_ns)
 		erpc_loss_watch_until(s, due_ns);
 }
 

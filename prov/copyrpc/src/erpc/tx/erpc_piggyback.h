@@ -37,7 +37,7 @@ bool erpc_piggyback_begin(struct erpc_session *s, uint32_t slot);
 /** Returns true if neither credits nor rate would delay a batch. */
 static inline bool erpc_piggyback_is_open(const struct erpc_session *s)
 {
-	return 2 * s->credit.avail > s->credit_max && !s->paced;
+	return 2 * s->flow.credits > s->credit_max && !s->paced;
 }
 
 /** Returns `ack` for a batch that leaves, and ends the wait of the acks that it takes along. */

@@ -32,13 +32,13 @@ bool erpc_send_leave(struct erpc_session *s)
 
 	if (!(s->send.waits & ERPC_WAITS_BATCH))
 		return true;
-	frames = (uint16_t)(s->pos.posted / ERPC_POS_STEP - s->batch.sent);
-	if (frames == 1 && !s->batch.after_single && !erpc_batch_busy(s))
-		s->batch.bursts = 0; /* waited for other messages in vain */
+	frames = (uint16_t)(s->flow.posted / ERPC_POS_STEP - s->flow.sent);
+	if (frames == 1 && !s->flow.after_single && !erpc_batch_busy(s))
+		s->flow.bursts = 0; /* waited for other messages in vain */
 	/* if the batch stays, the next message marks the session again */
 	erpc_session_close_batch(s);
 	s->batch.buf->len = erpc_send_len(s);
-	if (!s->batch.after_single)
+	if (!s->flow.after_single)
 		s->batch.expected_len = s->batch.buf->len;
 	if (!erpc_batch_has_slot(s))
 		return false;
@@ -52,18 +52,18 @@ bool erpc_send_leave(struct erpc_session *s)
 
 void erpc_send_acked(struct erpc_session *s, uint32_t seq)
 {
-	uint64_t pos = s->pos.acked;
+	uint16_t acked, left;
 
 	s->send.done_mask |= 1u << seq % ERPC_SLOTS;
-	while (s->send.seq_done != s->send.seq &&
-	       (s->send.done_mask & 1u << s->send.seq_done % ERPC_SLOTS)) {
-		pos += ERPC_POS_STEP * (uint64_t)s->pos.batch_cnts[s->send.seq_done % ERPC_SLOTS];
-		s->send.seq_done++;
-	}
-	if (pos == s->pos.acked)
-		return;
-	s->pos.acked = pos;
-	s->ep->up->on_acked(&s->conn.chan, pos);
+	if (seq != s->send.seq_done)
+		return; /* an earlier one is not acknowledged */
+	do
+		seq++;
+	while (seq != s->send.seq && (s->send.done_mask & 1u << seq % ERPC_SLOTS));
+	s->send.seq_done = seq;
+	acked = seq == s->send.seq ? s->flow.sent : s->batch_ends[(seq - 1) % ERPC_SLOTS];
+	left = (uint16_t)(s->flow.posted / ERPC_POS_STEP - acked);
+	s->ep->up->on_acked(&s->conn.chan, s->flow.posted - ERPC_POS_STEP * (uint64_t)left);
 }
 
 /** Opens a batch for a frame of `span` bytes, with room for expected followers. */
@@ -79,7 +79,7 @@ static bool erpc_send_open(struct erpc_session *s, uint32_t span)
 		return false;
 	s->batch.buf = buf;
 	s->send.waits |= ERPC_WAITS_BATCH;
-	s->batch.fill = buf->data + ERPC_BATCH_HEAD;
+	s->flow.fill = buf->data + ERPC_BATCH_HEAD;
 	return true;
 }
 
@@ -93,7 +93,7 @@ static bool erpc_send_grow(struct erpc_session *s, uint32_t len)
 	if (!larger)
 		return false;
 	s->batch.buf = larger;
-	s->batch.fill = larger->data + larger->len;
+	s->flow.fill = larger->data + larger->len;
 	return true;
 }
 
@@ -148,7 +148,7 @@ uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
 		if (!erpc_send_grow(s, erpc_send_len(s) + span))
 			return erpc_send_no_memory(s);
 	}
-	return s->batch.fill;
+	return s->flow.fill;
 }
 
 /** Returns true if the batch leaves at once. */
@@ -163,13 +163,13 @@ static inline bool erpc_send_is_now(const struct erpc_session *s, unsigned flags
 /** Notes a message that stays: does it follow a single one without progress in between? */
 static inline void erpc_send_follows(struct erpc_session *s)
 {
-	if (!s->batch.after_single)
+	if (!s->flow.after_single)
 		return;
-	s->batch.after_single = false;
-	if (!util_stack_is_on(&s->fresh))
-		s->batch.bursts = 0;
-	else if (s->batch.bursts < ERPC_BURSTS_TRUST)
-		s->batch.bursts++;
+	s->flow.after_single = false;
+	if (!s->flow.fresh)
+		s->flow.bursts = 0;
+	else if (s->flow.bursts < ERPC_BURSTS_TRUST)
+		s->flow.bursts++;
 }
 
 /**
@@ -187,15 +187,15 @@ static void erpc_send_stay(struct erpc_session *s)
 		return;
 	s->batch.end_more = s->batch.buf->data + max;
 	if (erpc_batch_gathers(s))
-		s->batch.end = s->batch.end_more;
+		s->flow.end = s->batch.end_more;
 }
 
 void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
 {
 	bool leaves = erpc_send_is_now(s, flags);
 
-	s->batch.fill += span;
-	s->pos.posted += ERPC_POS_STEP;
+	s->flow.fill += span;
+	s->flow.posted += ERPC_POS_STEP;
 	if (leaves) {
 		if (!(flags & CORE_SEND_NOW))
 			erpc_batch_is_single(s);
@@ -286,7 +286,7 @@ UTIL_INLINE bool erpc_send_append(struct erpc_session *s, const uint8_t *end, ui
 	uint32_t ext_len = core_packed_ext_len(packed), body = ext_len + (uint32_t)len;
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, body);
 	uint64_t ext[2] = { ext0, ext1 };
-	uint8_t *at = s->batch.fill;
+	uint8_t *at = s->flow.fill;
 
 	if (UTIL_UNLIKELY((ptrdiff_t)span > end - at || len > UTIL_COPY_SHORT ||
 			  core_packed_flags(packed)))
@@ -294,8 +294,8 @@ UTIL_INLINE bool erpc_send_append(struct erpc_session *s, const uint8_t *end, ui
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_packed_op(packed), 0, body);
 	memcpy(at, ext, sizeof(ext));
 	util_copy_short(at + ext_len, buf, len);
-	s->batch.fill += span;
-	s->pos.posted += ERPC_POS_STEP;
+	s->flow.fill += span;
+	s->flow.posted += ERPC_POS_STEP;
 	return true;
 }
 
@@ -304,7 +304,7 @@ int erpc_send_buf(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64
 {
 	struct erpc_session *s = erpc_session_of(chan);
 
-	if (UTIL_UNLIKELY(!erpc_send_append(s, s->batch.end, packed, ext0, ext1, buf, len)))
+	if (UTIL_UNLIKELY(!erpc_send_append(s, s->flow.end, packed, ext0, ext1, buf, len)))
 		return erpc_send_buf_cold(s, packed, ext0, ext1, buf, len);
 	return 1; /* CORE_CHAN_ASYNC */
 }

@@ -31,7 +31,7 @@ bool erpc_send_leave(struct erpc_session *s);
 /** Returns the bytes in the open batch. */
 static inline uint32_t erpc_send_len(const struct erpc_session *s)
 {
-	return (uint32_t)(s->batch.fill - s->batch.buf->data);
+	return (uint32_t)(s->flow.fill - s->batch.buf->data);
 }
 
 /**
@@ -59,7 +59,10 @@ void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags);
  */
 bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint32_t cnt);
 
-/** Notes that batch `seq` is acknowledged, and reports positions to core in order. */
+/**
+ * Notes that batch `seq` is acknowledged, and reports positions to core in order; the same one
+ * again for batches without messages.
+ */
 void erpc_send_acked(struct erpc_session *s, uint32_t seq);
 
 #endif
