@@ -68,16 +68,12 @@ static inline bool wire_erpc_follows(const uint8_t *a, const uint8_t *b, uint32_
 	return of_b[0] == of_a[0] + ((uint64_t)n << 50) && of_b[1] == of_a[1];
 }
 
-/** Reads the header of a packet of `len` bytes. Returns false if it is none. */
-static inline bool wire_erpc_get(struct wire_erpc_hdr *h, const uint8_t *buf, uint32_t len)
+/** Reads the fields of WIRE_ERPC_HDR_LEN bytes, which need not be a header. */
+static inline void wire_erpc_parse(struct wire_erpc_hdr *h, const uint8_t *buf)
 {
 	uint64_t word[2];
 
-	if (len < WIRE_ERPC_HDR_LEN)
-		return false;
 	memcpy(word, buf, sizeof(word));
-	if ((word[1] >> 44 & 0xF) != WIRE_ERPC_MAGIC)
-		return false;
 	h->req_type = (uint8_t)word[0];
 	h->msg_size = (uint32_t)(word[0] >> 8 & WIRE_ERPC_MSG_MAX);
 	h->session = (uint16_t)(word[0] >> 32);
@@ -85,6 +81,19 @@ static inline bool wire_erpc_get(struct wire_erpc_hdr *h, const uint8_t *buf, ui
 	h->pkt_num = (uint16_t)(word[0] >> 50);
 	h->req_num = word[1] & (WIRE_ERPC_REQ_MAX - 1);
 	h->tag = (uint16_t)(word[1] >> 48);
+}
+
+/** Reads the header of a packet of `len` bytes. Returns false if it is none. */
+static inline bool wire_erpc_get(struct wire_erpc_hdr *h, const uint8_t *buf, uint32_t len)
+{
+	uint64_t word;
+
+	if (len < WIRE_ERPC_HDR_LEN)
+		return false;
+	memcpy(&word, buf + sizeof(word), sizeof(word));
+	if ((word >> 44 & 0xF) != WIRE_ERPC_MAGIC)
+		return false;
+	wire_erpc_parse(h, buf);
 	return true;
 }
 

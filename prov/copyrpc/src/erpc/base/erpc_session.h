@@ -302,6 +302,8 @@ struct erpc_session {
 
 static_assert(ERPC_GET_SLOTS == 2, "one bit for each packet of a get");
 static_assert(sizeof(struct erpc_session) <= ERPC_SESSION_MEM_MAX, "memory of 20,000 sessions");
+static_assert(sizeof(struct erpc_session) / 64 % 2,
+	      "an odd number of lines: those of all sessions lie in all sets of a cache");
 /* Lines of a session, by their last fields. */
 static_assert(offsetof(struct erpc_session, dirty_link) == offsetof(struct erpc_session, ep) + 64,
 	      "each packet");

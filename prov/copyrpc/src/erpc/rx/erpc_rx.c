@@ -13,8 +13,11 @@
 #include "util/bits.h"
 #include "util/stats.h"
 
-/* Packets between the one that is handled and the one whose peer's address is fetched. */
+/* Packets between the one that is handled and the one whose session names bytes to fetch. */
 #define ERPC_RX_AHEAD 2
+
+/* Place of the kind of a batch's first frame: behind its length. */
+#define ERPC_RX_KIND_AT (WIRE_ERPC_HDR_LEN + (uint32_t)sizeof(struct wire_erpc_batch) + 3)
 
 #define ERPC_DIRECT_ROUNDS 8u /* calls of the device before responses to its packets leave */
 
@@ -54,34 +57,72 @@ UTIL_INLINE bool erpc_rx_packet(struct erpc_ep *ep, const struct dev_dgram_in *i
 	return false;
 }
 
+/** Returns true if the packet is a batch that begins with a call. */
+static inline bool erpc_rx_is_call(const struct dev_dgram_in *in)
+{
+	return in->len > ERPC_RX_KIND_AT && in->data[ERPC_RX_KIND_AT] == WIRE_ERPC_FRAME_CALL;
+}
+
 /**
- * Fetches the lines of the packet's session that its handler needs. Returns the session, or NULL.
- * Trusts nothing: any number has a place in the table.
+ * Fetches the lines that the handler of a request needs. Returns the place of the address that it
+ * reads next: the kept response's, which a call replaces, or the peer's.
  */
-static inline const struct erpc_session *erpc_rx_prefetch(const struct erpc_ep *ep,
-							  const struct dev_dgram_in *in)
+static inline const void *erpc_rx_prefetch_req(const struct erpc_session *s,
+					       const struct erpc_rx *rx,
+					       const struct dev_dgram_in *in)
+{
+	__builtin_prefetch(&s->dirty_link, 1);
+	__builtin_prefetch(rx, 1);
+	if (!erpc_rx_is_call(in))
+		return &s->ah;
+	__builtin_prefetch(&s->replies, 1);
+	return &rx->resp;
+}
+
+/** Fetches those that the handler of a response needs, likewise: the ids of calls, or `nothing`. */
+static inline const void *erpc_rx_prefetch_resp(const struct erpc_session *s,
+						const struct erpc_tx *tx,
+						const struct dev_dgram_in *in, const void *nothing)
+{
+	__builtin_prefetch(&s->flow, 1);
+	__builtin_prefetch(tx, 1);
+	if (in->len == WIRE_ERPC_HDR_LEN)
+		return nothing;
+	__builtin_prefetch(&s->calls, 1);
+	return &s->calls.open.slots;
+}
+
+/**
+ * Fetches the lines of the packet's session that its handler needs. Returns the place of an address
+ * of further bytes, in one of these lines or, if there are none, of the device, which is in the
+ * cache. Trusts nothing: any number has a place in the table.
+ */
+static inline const void *erpc_rx_prefetch(const struct erpc_ep *ep, const struct dev_dgram_in *in)
 {
 	const struct erpc_session *s;
 	struct wire_erpc_hdr h;
-	const char *slot;
+	uint32_t slot;
 
-	if (UTIL_UNLIKELY(!wire_erpc_get(&h, in->data, in->len)))
-		return NULL;
+	if (UTIL_UNLIKELY(in->len < WIRE_ERPC_HDR_LEN))
+		return &ep->dg;
+	wire_erpc_parse(&h, in->data);
 	s = __atomic_load_n(&ep->sessions[h.session].session, __ATOMIC_ACQUIRE);
 	if (UTIL_UNLIKELY(!s))
-		return NULL;
+		return &ep->dg;
 	__builtin_prefetch(&s->conn);
 	__builtin_prefetch(&s->ep, 1);
-	slot = (const char *)&s->rx[h.req_num % ERPC_SLOTS];
-	if (h.kind == WIRE_ERPC_REQ) {
-		__builtin_prefetch(&s->dirty_link, 1);
-		__builtin_prefetch(slot, 1);
-		return s;
-	}
-	slot -= sizeof(s->tx);
-	__builtin_prefetch(&s->flow, 1);
-	__builtin_prefetch(slot, 1);
-	return s;
+	slot = h.req_num % ERPC_SLOTS;
+	return h.kind == WIRE_ERPC_REQ ? erpc_rx_prefetch_req(s, &s->rx[slot], in)
+				       : erpc_rx_prefetch_resp(s, &s->tx[slot], in, &ep->dg);
+}
+
+/** Fetches the bytes whose address is at `place`. */
+static inline void erpc_rx_prefetch_named(const void *place)
+{
+	const void *named;
+
+	memcpy(&named, place, sizeof(named));
+	__builtin_prefetch(named);
 }
 
 UTIL_INLINE void erpc_rx_one(struct erpc_ep *ep, const struct dev_dgram_in *in)
@@ -92,18 +133,18 @@ UTIL_INLINE void erpc_rx_one(struct erpc_ep *ep, const struct dev_dgram_in *in)
 
 /**
  * Processes several packets. Their sessions differ, and those of thousands are in no cache: the
- * lines are fetched together, and the peers' addresses, which the sessions name, a little ahead.
+ * lines are fetched together, and what these name, a little ahead.
  */
 static void erpc_rx_several(struct erpc_ep *ep, const struct dev_dgram_in *in, int cnt)
 {
-	const struct erpc_session *s[ERPC_POLL_BURST];
+	const void *places[ERPC_POLL_BURST];
 	int i;
 
 	for (i = 0; i < cnt; i++)
-		s[i] = erpc_rx_prefetch(ep, &in[i]);
+		places[i] = erpc_rx_prefetch(ep, &in[i]);
 	for (i = 0; i < cnt; i++) {
-		if (i + ERPC_RX_AHEAD < cnt && s[i + ERPC_RX_AHEAD])
-			__builtin_prefetch(s[i + ERPC_RX_AHEAD]->ah);
+		if (i + ERPC_RX_AHEAD < cnt)
+			erpc_rx_prefetch_named(places[i + ERPC_RX_AHEAD]);
 		erpc_rx_one(ep, &in[i]);
 	}
 }
