@@ -16,7 +16,6 @@
 #include "support/core_pair.h"
 #include "unit/core/failback_pair.h"
 #include "util/clock.h"
-#include "wire/wire_op.h"
 
 #define LEN 20000u
 
@@ -107,14 +106,14 @@ Test(core_failback, without_a_common_path_the_connection_goes_on)
 
 Test(core_failback, the_next_channel_has_rings_of_another_size)
 {
-	fake_engine_cfg.better = WIRE_FAILBACK_ROOM;
+	fake_engine_cfg.better = CORE_BETTER_ROOM;
 	pair_mark();
 	pair_look(0);
 	nodes_settle(pair_nodes, 2);
 	expect_moved();
 	cr_expect_eq(fake_engine_cfg.enlarged, 1);
 	expect_traffic();
-	fake_engine_cfg.better = WIRE_FAILBACK_QUIET;
+	fake_engine_cfg.better = CORE_BETTER_QUIET;
 	pair_mark();
 	pair_look(0);
 	nodes_settle(pair_nodes, 2);
@@ -126,7 +125,7 @@ Test(core_failback, the_next_channel_has_rings_of_another_size)
 
 Test(core_failback, for_a_path_alone_the_next_channel_is_not_larger)
 {
-	fake_engine_cfg.wants = WIRE_FAILBACK_ROOM; /* for which the peer has no memory */
+	fake_engine_cfg.wants = CORE_BETTER_ROOM; /* for which the peer has no memory */
 	pair_mark();
 	pair_look(0);
 	nodes_settle(pair_nodes, 2);
@@ -138,14 +137,14 @@ Test(core_failback, for_a_path_alone_the_next_channel_is_not_larger)
 Test(core_failback, a_peer_without_memory_is_asked_again)
 {
 	fake_engine_cfg.better = 0;
-	fake_engine_cfg.wants = WIRE_FAILBACK_ROOM;
+	fake_engine_cfg.wants = CORE_BETTER_ROOM;
 	pair_mark();
 	pair_look(0);
 	nodes_settle(pair_nodes, 2);
 	cr_expect(pair_is_marked(0) && pair_is_marked(1));
 	cr_expect_not(pair_peer_at(0)->holds);
 	cr_expect_eq(pair_peer_at(0)->failback.pause_ns, CORE_FAILBACK_PAUSE_NS);
-	fake_engine_cfg.better = WIRE_FAILBACK_ROOM;
+	fake_engine_cfg.better = CORE_BETTER_ROOM;
 	pair_look(0);
 	nodes_settle(pair_nodes, 2);
 	expect_moved();

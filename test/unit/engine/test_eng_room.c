@@ -9,7 +9,6 @@
 #include "engine/eng_room.h"
 #include "util/clock.h"
 #include "wire/wire_cm.h"
-#include "wire/wire_op.h"
 
 static bool can_grow, can_shrink;
 static struct eng_transport_ops sized;
@@ -75,7 +74,7 @@ Test(eng_room, an_end_asks_once_it_wants_room)
 	cr_expect_eq(wholes[0].engine->cramped_cnt, 1);
 	look(0);
 	cr_expect_eq(wholes[0].regained, 1);
-	cr_expect_eq(eng_chan_better(wholes[0].chan, true), WIRE_FAILBACK_ROOM);
+	cr_expect_eq(eng_chan_better(wholes[0].chan, true), CORE_BETTER_ROOM);
 	look(0);
 	cr_expect_eq(wholes[0].regained, 1, "the next time it finds no room");
 	whole_close_chan(&wholes[0]);
@@ -84,16 +83,16 @@ Test(eng_room, an_end_asks_once_it_wants_room)
 
 Test(eng_room, the_peer_agrees_if_it_has_memory)
 {
-	cr_expect_eq(eng_chan_better(wholes[1].chan, false), WIRE_FAILBACK_QUIET);
+	cr_expect_eq(eng_chan_better(wholes[1].chan, false), CORE_BETTER_QUIET);
 	can_grow = true;
-	cr_expect_eq(eng_chan_better(wholes[1].chan, false), WIRE_FAILBACK_SIZES);
+	cr_expect_eq(eng_chan_better(wholes[1].chan, false), CORE_BETTER_SIZES);
 	cr_expect_eq(eng_chan_better(wholes[1].chan, true), 0, "but does not ask");
 }
 
 Test(eng_room, an_end_that_is_short_of_memory_asks_for_idle_rings)
 {
 	can_shrink = true;
-	cr_expect_eq(eng_chan_better(wholes[0].chan, true), WIRE_FAILBACK_QUIET);
+	cr_expect_eq(eng_chan_better(wholes[0].chan, true), CORE_BETTER_QUIET);
 	look(0);
 	cr_expect_eq(wholes[0].regained, 0, "it is not short");
 	eng_room_note_short(wholes[0].engine);

@@ -125,6 +125,11 @@ static inline int core_chan_refuse(struct core_chan *chan, enum core_shortage sh
 	return err;
 }
 
+/* Sizes in the result of core_chan_ops.better, as on the wire */
+#define CORE_BETTER_ROOM  0x40000000u /* the peer's ring limits this end */
+#define CORE_BETTER_QUIET 0x80000000u /* the rings are idle, and memory is short */
+#define CORE_BETTER_SIZES (CORE_BETTER_ROOM | CORE_BETTER_QUIET)
+
 struct core_chan_ops {
 	/*
 	 * Sends a one-way message. Returns 0, -FI_EAGAIN if there is no room, or the error that
@@ -233,7 +238,7 @@ struct core_chan_ops {
 	/*
 	 * Returns what another channel to the peer would have: the paths that are better than the
 	 * channel's and that this end can use (WIRE_CM_PATH_*), the channel's own if it may have
-	 * more devices, and rings of another size (WIRE_FAILBACK_SIZES). `regained`: only paths
+	 * more devices, and rings of another size (CORE_BETTER_*). `regained`: only paths
 	 * that were out when the channel was made, or since then, and sizes that this end wants;
 	 * otherwise sizes that it can offer. NULL: nothing.
 	 */

@@ -13,6 +13,9 @@
 #include "util/log.h"
 #include "wire/wire_op.h"
 
+static_assert(CORE_BETTER_ROOM == WIRE_FAILBACK_ROOM && CORE_BETTER_QUIET == WIRE_FAILBACK_QUIET,
+	      "sizes are sent as they are");
+
 /** Returns true if all operations that have started have ended. */
 static bool core_failback_is_idle(const struct core_peer *peer)
 {
@@ -89,7 +92,7 @@ static void core_failback_agreed(struct core_peer *peer)
 	struct core_failback *failback = &peer->failback;
 
 	failback->reply = CORE_FAILBACK_AGREED;
-	if (failback->common & WIRE_FAILBACK_ROOM)
+	if (failback->common & CORE_BETTER_ROOM)
 		peer->chan->ops->resize(peer->chan, true);
 }
 
@@ -213,7 +216,7 @@ static enum core_failback_reply core_failback_judge(struct core_peer *peer, uint
 		return CORE_FAILBACK_NO;
 	failback->common = paths & chan->ops->better(chan, false);
 	if (!failback->common)
-		return paths & WIRE_FAILBACK_SIZES ? CORE_FAILBACK_LATER : CORE_FAILBACK_NO;
+		return paths & CORE_BETTER_SIZES ? CORE_FAILBACK_LATER : CORE_FAILBACK_NO;
 	if (failback->question == CORE_FAILBACK_QUIET && now_ns < failback->rest_ns)
 		return CORE_FAILBACK_LATER;
 	return CORE_FAILBACK_WILLING;
@@ -242,7 +245,7 @@ static void core_failback_granted(struct core_peer *peer)
 	struct core_failback *failback = &peer->failback;
 
 	failback->question = CORE_FAILBACK_GRANTED;
-	if (failback->paths & WIRE_FAILBACK_QUIET)
+	if (failback->paths & CORE_BETTER_QUIET)
 		peer->chan->ops->resize(peer->chan, false);
 }
 

@@ -5,7 +5,6 @@
 #include "cm/base/cm.h"
 #include "engine/eng_event.h"
 #include "util/clock.h"
-#include "wire/wire_op.h"
 
 void eng_room_want(struct eng_conn *conn)
 {
@@ -78,20 +77,20 @@ enum eng_size eng_room_size(struct core_engine *engine, uint64_t incarnation)
 static uint32_t eng_room_asks(struct eng_conn *conn)
 {
 	const struct eng_transport_ops *ops = conn->transport->ops;
-	uint32_t reasons = conn->wants_room ? WIRE_FAILBACK_ROOM : 0;
+	uint32_t reasons = conn->wants_room ? CORE_BETTER_ROOM : 0;
 
 	if (ops->shrinks && ops->shrinks(conn))
-		reasons |= WIRE_FAILBACK_QUIET;
+		reasons |= CORE_BETTER_QUIET;
 	return reasons;
 }
 
 static uint32_t eng_room_agrees(const struct eng_conn *conn)
 {
 	const struct eng_transport_ops *ops = conn->transport->ops;
-	uint32_t reasons = ops->shrinks ? WIRE_FAILBACK_QUIET : 0;
+	uint32_t reasons = ops->shrinks ? CORE_BETTER_QUIET : 0;
 
 	if (ops->grows && ops->grows(conn))
-		reasons |= WIRE_FAILBACK_ROOM;
+		reasons |= CORE_BETTER_ROOM;
 	return reasons;
 }
 

@@ -53,7 +53,7 @@ enum eng_size eng_room_size(struct core_engine *engine, uint64_t incarnation);
 bool eng_room_is_due(const struct core_engine *engine);
 
 /**
- * Returns the reasons (WIRE_FAILBACK_SIZES) for which this end asks for a replacement, or with
+ * Returns the reasons (CORE_BETTER_*) for which this end asks for a replacement, or with
  * `asks` false those for which it agrees to one.
  */
 uint32_t eng_room_reasons(struct eng_conn *conn, bool asks);

@@ -134,7 +134,6 @@ struct wire_failback {
 /* Reasons beside paths, both for rings of another size */
 #define WIRE_FAILBACK_ROOM  0x40000000u /* the ring of the receiver limits the sender */
 #define WIRE_FAILBACK_QUIET 0x80000000u /* the sender is short of memory, and the rings are idle */
-#define WIRE_FAILBACK_SIZES (WIRE_FAILBACK_ROOM | WIRE_FAILBACK_QUIET)
 
 enum wire_failback_kind {
 	WIRE_FAILBACK_ASK = 1,   /* the sender is idle, and proposes the end */

@@ -192,7 +192,7 @@ const struct util_job_name *cm_conn_identity(const struct cm_conn *conn);
  * one of the ends cannot leave a connection for them.
  */
 uint32_t cm_conn_better(const struct cm_conn *conn, uint32_t paths);
-/** Returns true if the peer knows the reasons WIRE_FAILBACK_ROOM and WIRE_FAILBACK_QUIET. */
+/** Returns true if the peer knows of connections that are replaced for the size of their rings. */
 bool cm_conn_resizes(const struct cm_conn *conn);
 /**
  * Reports that the connection failed at this end: cm_conn_put then sends BROKEN instead of BYE.
