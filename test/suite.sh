@@ -111,6 +111,19 @@ build_asan()
 	make_in_build all integ
 }
 
+# borrow BUILD HEADER: the library's objects that do not depend on HEADER, from another build of the same flags but
+# for what HEADER asks for: those that do are all that is compiled in $BUILD.
+borrow()
+{
+	(
+		cd "$1"
+		# Objects depend on the files that stand for their directories.
+		find prov/copyrpc/src -name .dirstamp
+		find prov/copyrpc/src -name '*.Plo' -exec grep -LF "/$2" {} + |
+			sed 's|^\(.*\)/\.deps/\(.*\)\.Plo$|&\n\1/\2.lo\n\1/.libs/\2.o|'
+	) | tar -C "$1" -cf - -T - | tar -C "$BUILD" -xf -
+}
+
 # With ccache a second run, or one of another checkout, compiles only what has changed since. A first run takes
 # longer with it, so it has to be requested.
 if [ "${SUITE_CCACHE:-no}" = yes ] && [ -d /usr/lib/ccache ]; then
