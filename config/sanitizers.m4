@@ -43,7 +43,9 @@ AC_DEFUN([COPYRPC_SANITIZERS], [
 	# sanitizers' runtime, and the search of both for pointers.
 	SANITIZE_TEST_LIBS=
 	AS_IF([test "x$enable_asan$copyrpc_cv_clang" = xyesno],
-		[COPYRPC_STATIC_SANITIZERS([-no-pie -static-libasan -static-libubsan])])
+		[COPYRPC_STATIC_SANITIZERS([-no-pie -static-libasan -static-libubsan])],
+		[test "x$enable_asan$copyrpc_cv_clang" = xyesyes],
+		[COPYRPC_STATIC_SANITIZERS([-no-pie -static-libsan])])
 
 	# A sanitizer's symbols come from the program that loads the module: -z defs would refuse them.
 	NO_UNDEFINED_LDFLAGS=

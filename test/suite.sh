@@ -83,10 +83,11 @@ configure_build()
 	[ ! -e "$BUILD/config.status" ] || return 0
 	mkdir -p "$BUILD"
 	cd "$BUILD"
-	"$TOP/configure" --quiet --prefix="$BUILD/install" "$@"
+	"${SOURCE:-$TOP}/configure" --quiet --prefix="$BUILD/install" "$@"
 }
 
-# configured NAME FLAG...: $WORK/NAME, configured with these flags; nothing is made yet. Sets BUILD.
+# configured NAME FLAG...: $WORK/NAME, configured with these flags; nothing is made yet. Sets BUILD. SOURCE is the
+# tree of the sources, if not this one.
 configured()
 {
 	export BUILD=$WORK/$1
@@ -95,18 +96,36 @@ configured()
 	locked "${BUILD##*/}" configure_build "$@"
 }
 
+configured_main()
+{
+	configured gcc CC=gcc CFLAGS='-O2 -g1' --enable-werror --enable-maintainer-checks
+}
+
 # build_main: the build that users get, as the checks that run programs need it.
 build_main()
 {
-	configured gcc CC=gcc CFLAGS='-O2 -g1' --enable-werror --enable-maintainer-checks
+	configured_main
 	make_in_build all integ
 }
 
-# build_asan: with AddressSanitizer and UBSan, MPI programs and all. For -O1 gcc takes twice as long with those as
-# for -O0, so only what is tested has it.
+# make_release: $WORK/release, with the files that a release has; once in a run.
+make_release()
+{
+	! grep -qx release "$WORK/made" 2> /dev/null || return 0
+	make -s -C "$BUILD" distdir distdir="$WORK/release" && echo release >> "$WORK/made"
+}
+
+# build_asan: with AddressSanitizer and UBSan, MPI programs and all. By clang and from the files that a release
+# has: clang accepts them, and none is missing. With sanitizers -O1 takes twice as long as -O0, so only what is tested
+# has it. Libraries share the runtime with the programs that load them, since a shell loads some, too; unit tests
+# contain it.
 build_asan()
 {
-	configured asan CC=gcc CFLAGS='-O0 -g1' --enable-werror --enable-asan
+	need clang
+	configured_main
+	locked "${BUILD##*/}" make_release
+	SOURCE=$WORK/release configured asan CC='clang -shared-libsan' CFLAGS='-O0 -g1' \
+		LDFLAGS="-Wl,-rpath,$(clang -print-runtime-dir)" --enable-werror --enable-asan --enable-maintainer-checks
 	make_in_build CFLAGS='-O1 -g1' prov/copyrpc/libcopyrpc-fi.la
 	make_in_build all integ
 }
