@@ -115,10 +115,10 @@ make_release()
 	make -s -C "$BUILD" distdir distdir="$WORK/release" && echo release >> "$WORK/made"
 }
 
-# build_asan: with AddressSanitizer and UBSan, MPI programs and all. By clang and from the files that a release
-# has: clang accepts them, and none is missing. With sanitizers -O1 takes twice as long as -O0, so only what is tested
-# has it. Libraries share the runtime with the programs that load them, since a shell loads some, too; unit tests
-# contain it.
+# build_asan: programs that run with AddressSanitizer and UBSan, those of MPI too. By clang and from the files that a
+# release has: clang accepts them, and none is missing. With sanitizers -O1 takes twice as long as -O0, so only what is
+# tested has it. Libraries share the runtime with the programs that load them, since a shell loads some, too; unit
+# tests contain it.
 build_asan()
 {
 	need clang
@@ -127,7 +127,7 @@ build_asan()
 	SOURCE=$WORK/release configured asan CC='clang -shared-libsan' CFLAGS='-O0 -g1' \
 		LDFLAGS="-Wl,-rpath,$(clang -print-runtime-dir)" --enable-werror --enable-asan --enable-maintainer-checks
 	make_in_build CFLAGS='-O1 -g1' prov/copyrpc/libcopyrpc-fi.la
-	make_in_build all integ
+	make_in_build integ test/model/copyrpc_hca test/model/libcopyrpc_hca.la
 }
 
 # borrow BUILD HEADER: the library's objects that do not depend on HEADER, from another build of the same flags but
@@ -153,10 +153,10 @@ export TEST_OPT=-O0
 # A compile is a run of libtool, a script; dash takes half of bash's time for it.
 [ ! -x /bin/dash ] || export CONFIG_SHELL=/bin/dash
 
-# build_units: the unit tests of $BUILD.
+# build_units: the unit tests of $BUILD and the other programs of "make check", but not, as that does, all else.
 build_units()
 {
-	make_in_build check TESTS=
+	make_in_build check-TESTS TESTS=
 }
 
 # Each unit test is a process, and many a test waits. So each program has several of its tests run at a time:
@@ -167,7 +167,7 @@ export CRITERION_JOBS=${CRITERION_JOBS:-$((3 * JOBS))}
 check_units()
 {
 	build_units
-	make -s -C "$BUILD" -j"$JOBS" check VERBOSE=1
+	make -s -C "$BUILD" -j"$JOBS" check-TESTS VERBOSE=1
 }
 
 # files PATTERN...: the project's own files, one a line, none that were generated. In a release, which
