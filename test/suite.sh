@@ -78,12 +78,16 @@ make_configure()
 	[ -x "$TOP/configure" ] || "$TOP/autogen.sh"
 }
 
+# configure_build FLAG...: a build of an earlier run stays if it was configured likewise.
 configure_build()
 {
-	[ ! -e "$BUILD/config.status" ] || return 0
+	local how="${SOURCE:-$TOP} $*"
+	[ "$(cat "$BUILD.configured" 2> /dev/null)" != "$how" ] || return 0
+	rm -rf "$BUILD"
 	mkdir -p "$BUILD"
 	cd "$BUILD"
 	"${SOURCE:-$TOP}/configure" --quiet --prefix="$BUILD/install" "$@"
+	echo "$how" > "$BUILD.configured"
 }
 
 # configured NAME FLAG...: $WORK/NAME, configured with these flags; nothing is made yet. Sets BUILD. SOURCE is the
