@@ -64,6 +64,7 @@ struct end {
 
 struct player {
 	struct core_engine engine;
+	struct core_engine_ep eep; /* With a look queued, so that none is */
 	struct end ends[CONNS];
 	struct rng rng;
 	uint32_t sleeps, again;
@@ -330,6 +331,8 @@ static void player_open(struct player *p, uint64_t seed)
 	util_list_init(&p->engine.failed);
 	util_list_init(&p->engine.events);
 	pthread_mutex_init(&p->engine.lock, NULL);
+	p->eep.engine = &p->engine;
+	p->eep.look_queued = true;
 }
 
 /** Maps the ring that `from` writes at the address of its reader. */
@@ -352,6 +355,7 @@ static void end_init(struct player *p, struct end *end)
 
 	end->player = p;
 	conn->eng.engine = &p->engine;
+	conn->eng.eep = &p->eep;
 	conn->eng.transport = eng_transport_at(&p->engine, 0);
 	conn->eng.up = &upcalls;
 	util_list_init(&conn->eng.fail_link);
