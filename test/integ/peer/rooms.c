@@ -127,8 +127,8 @@ static void open_peer(unsigned peer)
 	send_one(peer);
 }
 
-/** Sends until the ring is at least twice as large. Returns the room that the peer has then. */
-static unsigned grow(unsigned peer, unsigned before)
+/** Sends until the ring is at least twice as large. */
+static void grow(unsigned peer, unsigned before)
 {
 	double begin = fab_seconds();
 	unsigned after = before;
@@ -139,7 +139,6 @@ static unsigned grow(unsigned peer, unsigned before)
 	}
 	printf("rooms: after %lu messages and %.1f s there is room for %u instead of %u\n",
 	       (unsigned long)sent[peer], fab_seconds() - begin, after, before);
-	return after;
 }
 
 /** Makes progress for a while, without a message. */

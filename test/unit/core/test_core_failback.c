@@ -104,32 +104,31 @@ Test(core_failback, without_a_common_path_the_connection_goes_on)
 	expect_moved();
 }
 
+/** Lets an end ask for what both can have, and expects that the connection is replaced. */
+static void replace_for(uint32_t better)
+{
+	fake_engine_cfg.better = better;
+	pair_mark();
+	pair_look(0);
+	nodes_settle(pair_nodes, 2);
+	expect_moved();
+	expect_traffic();
+}
+
 Test(core_failback, the_next_channel_has_rings_of_another_size)
 {
-	fake_engine_cfg.better = CORE_BETTER_ROOM;
-	pair_mark();
-	pair_look(0);
-	nodes_settle(pair_nodes, 2);
-	expect_moved();
+	replace_for(CORE_BETTER_ROOM);
 	cr_expect_eq(fake_engine_cfg.enlarged, 1);
-	expect_traffic();
-	fake_engine_cfg.better = CORE_BETTER_QUIET;
-	pair_mark();
-	pair_look(0);
-	nodes_settle(pair_nodes, 2);
-	expect_moved();
+	cr_expect_eq(fake_engine_cfg.reduced, 0);
+	replace_for(CORE_BETTER_QUIET);
 	cr_expect_eq(fake_engine_cfg.enlarged, 1);
 	cr_expect_eq(fake_engine_cfg.reduced, 1, "that of the end that asked");
-	expect_traffic();
 }
 
 Test(core_failback, for_a_path_alone_the_next_channel_is_not_larger)
 {
 	fake_engine_cfg.wants = CORE_BETTER_ROOM; /* for which the peer has no memory */
-	pair_mark();
-	pair_look(0);
-	nodes_settle(pair_nodes, 2);
-	expect_moved();
+	replace_for(PAIR_BETTER);
 	cr_expect_eq(fake_engine_cfg.enlarged, 0);
 	fake_engine_cfg.wants = 0;
 }

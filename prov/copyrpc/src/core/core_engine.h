@@ -63,8 +63,9 @@ struct core_upcalls {
 	/* Comes every few seconds while progress is made: see core/watch/core_watch.h. */
 	void (*on_watch)(struct core_ep *ep);
 	/*
-	 * Paths that were out can be used again: channels may have better ones (core_failback.h).
-	 * Comes about every second from then on, while progress is made and such channels exist.
+	 * Paths that were out can be used again, a channel lacks room, or memory is short: channels
+	 * may have better ones (core_failback.h). Comes about every second from then on, while
+	 * progress is made and such channels exist.
 	 */
 	void (*on_regained)(struct core_ep *ep);
 	/*

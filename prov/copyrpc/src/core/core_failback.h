@@ -73,7 +73,7 @@ struct core_failback {
 	uint64_t rest_ns;  /* the peer may not ask before: a connection was replaced */
 };
 
-/** Begins to replace the connections whose peers a better path may reach again. */
+/** Begins to replace the connections for which this end knows something better. */
 void core_failback_look(struct core_ep *ep);
 
 /** Handles FAILBACK. */

@@ -33,7 +33,7 @@
 
 #define ENG_ROOM_NOTE_NS (10 * UTIL_NS_PER_S) /* validity of a note: a handshake and its retries */
 #define ENG_ROOM_SHORT_NS                                                                          \
-	(150 * UTIL_NS_PER_S) /* after the last small ring: twice RING_ROOM_QUIET_NS */
+	(150 * UTIL_NS_PER_S) /* after the last small ring: beyond twice RING_ROOM_QUIET_NS */
 
 /** Notes that the peer's ring limits this end: the peer is asked for a larger one. */
 void eng_room_want(struct eng_conn *conn);

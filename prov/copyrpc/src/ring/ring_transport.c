@@ -129,12 +129,12 @@ enum core_shortage ring_transport_call_shortage(const struct core_chan *chan, si
 __attribute__((cold)) int ring_transport_refuse_cold(struct ring_conn *conn, uint64_t span,
 						     uint32_t resp_max, int err)
 {
+	enum core_shortage shortage = ring_call_shortage(conn, span, resp_max);
 	struct core_chan *chan = &conn->eng.chan;
 
-	core_chan_refuse(chan, ring_call_shortage(conn, span, resp_max), err);
+	core_chan_refuse(chan, shortage, err);
 	eng_stats_shortage(chan);
-	if (chan->stats && err == -FI_EAGAIN &&
-	    ring_call_shortage(conn, span, resp_max) == CORE_SHORT_SPACE)
+	if (shortage == CORE_SHORT_SPACE && err == -FI_EAGAIN)
 		ring_room_refused(conn);
 	return err;
 }
