@@ -367,7 +367,11 @@ static void other_root(const struct near *near, int way)
 	INTEG_CHECK(sum == 3, "sum %d", sum);
 }
 
-/* Sends its part of the reduction once the other has begun, or waits in its call. */
+/*
+ * Sends its part of the reduction once the other has begun, or waits in its call. The message that
+ * ends that call leaves once the result is here: the root may take both at once otherwise, and owes
+ * no result then that it has not begun to send.
+ */
 static void other_leaf(const struct near *near, int way)
 {
 	int value = 2, sum = 0, done;
@@ -377,10 +381,12 @@ static void other_leaf(const struct near *near, int way)
 	if (way == OTHER_RECV)
 		usleep(20000);
 	MPI_Iallreduce(&value, &sum, 1, MPI_INT, MPI_SUM, near->pair, &all);
-	if (way == OTHER_RECV)
+	if (way == OTHER_RECV) {
+		MPI_Wait(&all, MPI_STATUS_IGNORE);
 		MPI_Send(NULL, 0, MPI_INT, 0, TAG_GO, near->pair);
-	else
+	} else {
 		MPI_Test(&all, &done, MPI_STATUS_IGNORE);
+	}
 	__atomic_store_n(&near->words[1], 2 * way + 1, __ATOMIC_RELEASE);
 	await_word(&near->words[0], 2 * way + 2);
 	MPI_Wait(&all, MPI_STATUS_IGNORE);
