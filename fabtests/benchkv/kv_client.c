@@ -420,7 +420,7 @@ static int kv_client_round(struct kv_client *c, bool fill)
 		return n;
 	if (kv_idle_due(&c->idle, n > 0))
 		kv_client_sleep(c);
-	else if (c->board->crowded && n && !c->unused)
+	else if (c->board->crowded && n && !c->unused && c->idle.miss)
 		sched_yield(); /* all requests are in flight, and their daemon may wait for this */
 	return 0;
 }

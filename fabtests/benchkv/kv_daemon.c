@@ -53,7 +53,7 @@ static void kv_daemon_respond(struct kv_daemon *d, const struct kv_pending *pend
 static void kv_daemon_refuse(struct kv_daemon *d, const struct kv_pending *pending,
 			     enum kv_status status)
 {
-	struct kv_response response = { .status = (uint8_t)status };
+	struct kv_response response = { .status = status };
 
 	kv_daemon_respond(d, pending, &response, sizeof(response));
 }

@@ -34,10 +34,13 @@ struct kv_request {
 	uint64_t key;
 };
 
-/** Head of a response. The value of a successful get follows. */
+/**
+ * Head of a response. The value of a successful get follows, at a multiple of the 16 bytes that a
+ * channel copies at once (kv_put_words).
+ */
 struct kv_response {
-	uint8_t status; /* enum kv_status */
-	uint8_t reserved[7];
+	uint64_t status; /* enum kv_status */
+	uint64_t reserved;
 };
 
 /** Returns the word of two numbers that follow each other in memory. */
@@ -57,6 +60,12 @@ static inline void kv_put_words(void *to, uint64_t first, uint64_t second)
 	kv_pair pair = { first, second };
 
 	memcpy(to, &pair, sizeof(pair));
+}
+
+/** Writes the head of a response. */
+static inline void kv_put_response(void *to, enum kv_status status)
+{
+	kv_put_words(to, status, 0);
 }
 
 /** Writes the head of a request. */

@@ -78,7 +78,6 @@ size_t kv_store_execute(struct kv_store *store, const void *request, size_t len,
 	uint8_t *value = (uint8_t *)response + sizeof(struct kv_response);
 	enum kv_status status = KV_BAD;
 	struct kv_request head = { .op = 0 };
-	struct kv_response out;
 
 	if (len >= sizeof(head)) {
 		memcpy(&head, request, sizeof(head));
@@ -86,7 +85,7 @@ size_t kv_store_execute(struct kv_store *store, const void *request, size_t len,
 			status = kv_store_run(store, &head, (const uint8_t *)request + sizeof(head),
 					      value);
 	}
-	out = (struct kv_response){ .status = (uint8_t)status };
-	memcpy(response, &out, sizeof(out));
-	return sizeof(out) + (head.op == KV_GET && status == KV_OK ? store->value_len : 0);
+	kv_put_response(response, status);
+	return sizeof(struct kv_response) +
+	       (head.op == KV_GET && status == KV_OK ? store->value_len : 0);
 }

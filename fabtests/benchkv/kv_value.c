@@ -2,28 +2,7 @@
 /* Values that prove themselves: see kv_value.h. */
 #include "kv_value.h"
 
-#include <assert.h>
-#include <stddef.h>
 #include <string.h>
-
-#include "kv_msg.h"
-
-static_assert(offsetof(struct kv_value, writer) == 4 && offsetof(struct kv_value, key) == 8 &&
-		      offsetof(struct kv_value, seq) == 16 && sizeof(struct kv_value) == 32,
-	      "kv_value_fill writes it by words");
-
-static uint64_t kv_value_mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
-	return hash ^ hash >> 32;
-}
-
-static uint64_t kv_value_hash(const struct kv_value *value)
-{
-	uint64_t hash = kv_value_mix(1, (uint64_t)value->rank << 32 | value->writer);
-
-	return kv_value_mix(kv_value_mix(hash, value->key), value->seq);
-}
 
 /* Returns the byte at `i` behind the head of a value. */
 static uint8_t kv_value_byte(uint64_t hash, size_t i)
@@ -31,14 +10,11 @@ static uint8_t kv_value_byte(uint64_t hash, size_t i)
 	return (uint8_t)(kv_value_mix(hash, i) >> 24);
 }
 
-void kv_value_fill(void *buf, size_t len, const struct kv_value *value)
+void kv_value_fill_rest(void *buf, size_t len, uint64_t hash)
 {
-	uint8_t *bytes = (uint8_t *)buf + sizeof(*value);
-	uint64_t hash = kv_value_hash(value);
+	uint8_t *bytes = (uint8_t *)buf + sizeof(struct kv_value);
 
-	kv_put_words(buf, kv_word(value->rank, value->writer), value->key);
-	kv_put_words((uint8_t *)buf + 16, value->seq, hash);
-	for (size_t i = 0; i < len - sizeof(*value); i++)
+	for (size_t i = 0; i < len - sizeof(struct kv_value); i++)
 		bytes[i] = kv_value_byte(hash, i);
 }
 

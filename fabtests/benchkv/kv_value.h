@@ -11,8 +11,11 @@
 #ifndef KV_VALUE_H
 #define KV_VALUE_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "kv_msg.h"
 
 /** Smallest value: the fields of struct kv_value. */
 #define KV_VALUE_MIN ((size_t)32)
@@ -26,6 +29,10 @@ struct kv_value {
 	uint64_t hash; /* of the fields above; set by kv_value_fill */
 };
 
+static_assert(offsetof(struct kv_value, writer) == 4 && offsetof(struct kv_value, key) == 8 &&
+		      offsetof(struct kv_value, seq) == 16 && sizeof(struct kv_value) == 32,
+	      "kv_value_fill writes it by words");
+
 enum kv_fault {
 	KV_FAULT_NONE = 0,
 	KV_FAULT_LENGTH,  /* not as long as each value of this run */
@@ -35,8 +42,37 @@ enum kv_fault {
 	KV_FAULT_OLD,     /* older than a put of the same client that was sent before the get */
 };
 
-/** Fills `len` bytes, at least KV_VALUE_MIN. */
-void kv_value_fill(void *buf, size_t len, const struct kv_value *value);
+static inline uint64_t kv_value_mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 32;
+}
+
+/** Returns kv_value.hash. */
+static inline uint64_t kv_value_hash(const struct kv_value *value)
+{
+	uint64_t hash = kv_value_mix(1, (uint64_t)value->rank << 32 | value->writer);
+
+	return kv_value_mix(kv_value_mix(hash, value->key), value->seq);
+}
+
+/** Fills the bytes behind the fields. */
+void kv_value_fill_rest(void *buf, size_t len, uint64_t hash);
+
+/**
+ * Fills `len` bytes, at least KV_VALUE_MIN. Inline, so that the fields of the caller's structure
+ * stay in registers: one load of several fields that were just stored waits until all stores before
+ * them have left the processor, those to lines of another processor among them.
+ */
+static inline void kv_value_fill(void *buf, size_t len, const struct kv_value *value)
+{
+	uint64_t hash = kv_value_hash(value);
+
+	kv_put_words(buf, kv_word(value->rank, value->writer), value->key);
+	kv_put_words((uint8_t *)buf + 16, value->seq, hash);
+	if (len > sizeof(*value))
+		kv_value_fill_rest(buf, len, hash);
+}
 
 /**
  * Checks the value that a get of `expected->key` returned. expected->writer is the client that

@@ -76,6 +76,8 @@ UTIL_INLINE void crl_callee_keep(struct crl_callee *callee, const struct crl_ite
 	uint64_t handle = callee->free[--callee->free_cnt];
 	struct crl_taken *taken = crl_callee_slot(callee, handle);
 
+	/* The response to be written when those to all other open requests have been. */
+	crl_ring_prefetch(&callee->responses, callee->response_pos, crl_callee_open(callee) - 1);
 	/* Entry and slot have a whole line, which is copied without a look at the length. */
 	if (UTIL_LIKELY(item->len <= CRL_TAKEN_SHORT))
 		memcpy(taken->data, item->data, CRL_TAKEN_SHORT);

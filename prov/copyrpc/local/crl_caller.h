@@ -117,6 +117,9 @@ static inline int crl_caller_poll(struct crl_caller *caller, struct crl_response
 		caller->response_pos++;
 		if (UTIL_LIKELY(item.len <= caller->responses.max) &&
 		    UTIL_LIKELY(crl_caller_close(caller, item.tag, &r->context))) {
+			/* The request to be written when all calls are in flight again. */
+			crl_ring_prefetch(&caller->requests, caller->request_pos,
+					  caller->free_cnt - 1);
 			r->data = item.data;
 			r->len = item.len;
 			r->status = 0;

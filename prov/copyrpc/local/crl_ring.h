@@ -24,6 +24,8 @@
 #include "util/bits.h"
 #include "util/copy.h"
 
+#define CRL_PREFETCH_MAX 320u /* bytes of an entry that are prefetched: 256 and the head */
+
 /** Entry, at a multiple of a cache line. */
 struct crl_entry {
 	_Atomic uint64_t word; /* low 32 bits of position + 1, then the length */
@@ -80,6 +82,30 @@ static inline void crl_ring_format(const struct crl_ring *ring, uint32_t start)
 	for (uint32_t i = 0; i <= ring->mask; i++)
 		atomic_store_explicit(&crl_ring_at(ring, start + i)->word, (uint64_t)start << 32,
 				      memory_order_relaxed);
+}
+
+/* Prefetches the lines of an entry behind its first one. */
+static inline void crl_ring_prefetch_rest(const struct crl_ring *ring, const unsigned char *at)
+{
+	uint32_t len = ring->stride < CRL_PREFETCH_MAX ? ring->stride : CRL_PREFETCH_MAX;
+
+	for (uint32_t i = UTIL_CACHE_LINE; i < len; i += UTIL_CACHE_LINE)
+		util_prefetch_store(at + i);
+}
+
+/**
+ * Prefetches the entry `ahead` of `pos`, the next to be written, for its writer. Not `pos` itself:
+ * the reader polls it, and would take it back.
+ */
+UTIL_INLINE void crl_ring_prefetch(const struct crl_ring *ring, uint32_t pos, uint32_t ahead)
+{
+	const unsigned char *at = (const unsigned char *)crl_ring_at(ring, pos + ahead);
+
+	if (!ahead)
+		return;
+	util_prefetch_store(at);
+	if (UTIL_UNLIKELY(ring->stride > UTIL_CACHE_LINE))
+		crl_ring_prefetch_rest(ring, at);
 }
 
 static inline void crl_ring_publish(struct crl_entry *entry, uint32_t pos, uint64_t tag,

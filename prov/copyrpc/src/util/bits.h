@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Branch hints for branches measured to be one-sided, inlining, UTIL_CONTAINER_OF, CPU pause,
- * alignment and powers of two.
+ * prefetch, alignment and powers of two.
  */
 #ifndef UTIL_BITS_H
 #define UTIL_BITS_H
@@ -31,6 +31,21 @@ static inline void util_cpu_relax(void)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
 	__asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+/**
+ * Requests the cache line at `at` for a store that follows soon, with `at` in any memory or none.
+ * The stores of a processor leave it in order, so one to a line of another processor delays all
+ * that follow.
+ */
+UTIL_INLINE void util_prefetch_store(const void *at)
+{
+#if defined(__x86_64__)
+	/* The builtin is a prefetch for reading there, unless -mprfchw is given. */
+	__asm__ volatile("prefetchw %0" ::"m"(*(const char *)at));
+#else
+	__builtin_prefetch(at, 1);
 #endif
 }
 
