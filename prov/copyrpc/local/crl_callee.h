@@ -76,8 +76,6 @@ UTIL_INLINE void crl_callee_keep(struct crl_callee *callee, const struct crl_ite
 	uint64_t handle = callee->free[--callee->free_cnt];
 	struct crl_taken *taken = crl_callee_slot(callee, handle);
 
-	/* The response to be written when those to all other open requests have been. */
-	crl_ring_prefetch(&callee->responses, callee->response_pos, crl_callee_open(callee) - 1);
 	/* Entry and slot have a whole line, which is copied without a look at the length. */
 	if (UTIL_LIKELY(item->len <= CRL_TAKEN_SHORT))
 		memcpy(taken->data, item->data, CRL_TAKEN_SHORT);
@@ -96,6 +94,7 @@ UTIL_INLINE void crl_callee_keep(struct crl_callee *callee, const struct crl_ite
 UTIL_INLINE int crl_callee_take(struct crl_callee *callee, struct crl_request *requests, int max)
 {
 	struct crl_request *r = requests, *end = requests + max;
+	uint32_t open = crl_callee_open(callee);
 	struct crl_item item;
 
 	while (r < end && callee->free_cnt &&
@@ -105,6 +104,7 @@ UTIL_INLINE int crl_callee_take(struct crl_callee *callee, struct crl_request *r
 		callee->request_pos++;
 		crl_callee_keep(callee, &item, r++);
 	}
+	crl_ring_prefetch(&callee->responses, callee->response_pos, open, crl_callee_open(callee));
 	return (int)(r - requests);
 }
 

@@ -110,16 +110,13 @@ static inline int crl_caller_poll(struct crl_caller *caller, struct crl_response
 				  int max, uint32_t peer)
 {
 	struct crl_response *r = responses, *end = responses + max;
-	uint32_t looks = caller->depth;
+	uint32_t looks = caller->depth, free_cnt = caller->free_cnt;
 	struct crl_item item;
 
 	while (r < end && crl_ring_get(&caller->responses, caller->response_pos, &item)) {
 		caller->response_pos++;
 		if (UTIL_LIKELY(item.len <= caller->responses.max) &&
 		    UTIL_LIKELY(crl_caller_close(caller, item.tag, &r->context))) {
-			/* The request to be written when all calls are in flight again. */
-			crl_ring_prefetch(&caller->requests, caller->request_pos,
-					  caller->free_cnt - 1);
 			r->data = item.data;
 			r->len = item.len;
 			r->status = 0;
@@ -129,6 +126,7 @@ static inline int crl_caller_poll(struct crl_caller *caller, struct crl_response
 			break;
 		}
 	}
+	crl_ring_prefetch(&caller->requests, caller->request_pos, free_cnt, caller->free_cnt);
 	return (int)(r - responses);
 }
 

@@ -85,27 +85,28 @@ static inline void crl_ring_format(const struct crl_ring *ring, uint32_t start)
 }
 
 /* Prefetches the lines of an entry behind its first one. */
-static inline void crl_ring_prefetch_rest(const struct crl_ring *ring, const unsigned char *at)
+static inline void crl_ring_prefetch_rest(const struct crl_ring *ring, uint32_t pos)
 {
 	uint32_t len = ring->stride < CRL_PREFETCH_MAX ? ring->stride : CRL_PREFETCH_MAX;
 
 	for (uint32_t i = UTIL_CACHE_LINE; i < len; i += UTIL_CACHE_LINE)
-		util_prefetch_store(at + i);
+		util_prefetch_store((const char *)crl_ring_at(ring, pos) + i);
 }
 
 /**
- * Prefetches the entry `ahead` of `pos`, the next to be written, for its writer. Not `pos` itself:
- * the reader polls it, and would take it back.
+ * Prefetches the entries from `pos` + `from` to before `pos` + `to` for their writer. `pos` is the
+ * next to be written, and left out: the reader polls it, and would take it back.
  */
-UTIL_INLINE void crl_ring_prefetch(const struct crl_ring *ring, uint32_t pos, uint32_t ahead)
+UTIL_INLINE void crl_ring_prefetch(const struct crl_ring *ring, uint32_t pos, uint32_t from,
+				   uint32_t to)
 {
-	const unsigned char *at = (const unsigned char *)crl_ring_at(ring, pos + ahead);
+	bool is_long = ring->stride > UTIL_CACHE_LINE;
 
-	if (!ahead)
-		return;
-	util_prefetch_store(at);
-	if (UTIL_UNLIKELY(ring->stride > UTIL_CACHE_LINE))
-		crl_ring_prefetch_rest(ring, at);
+	for (uint32_t i = from ? from : 1; i < to; i++) {
+		util_prefetch_store(crl_ring_at(ring, pos + i));
+		if (UTIL_UNLIKELY(is_long))
+			crl_ring_prefetch_rest(ring, pos + i);
+	}
 }
 
 static inline void crl_ring_publish(struct crl_entry *entry, uint32_t pos, uint64_t tag,
