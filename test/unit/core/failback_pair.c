@@ -5,6 +5,8 @@
 #include "core/core_failback.h"
 #include "unit/core/must.h"
 
+#define LONG 20000u /* not sent in one piece */
+
 struct node pair_nodes[2];
 
 struct core_peer *pair_peer_at(unsigned at)
@@ -70,4 +72,34 @@ void pair_mark(void)
 bool pair_is_marked(unsigned at)
 {
 	return pair_peer_at(at)->chan && pair_peer_at(at)->chan->held_max == 77;
+}
+
+void pair_expect_end(unsigned at, void *context)
+{
+	struct fi_cq_err_entry err = { .err = 0 };
+	struct core_cqe e;
+
+	cr_assert_eq(node_poll(&pair_nodes[at], &e, &err), 1, "error %d", err.err);
+	cr_expect_eq(e.e.op_context, context);
+}
+
+void pair_expect_moved(void)
+{
+	cr_expect_not(pair_is_marked(0));
+	cr_expect_not(pair_is_marked(1));
+	cr_expect_not(pair_peer_at(0)->holds);
+	cr_expect_not(pair_peer_at(1)->holds);
+}
+
+void pair_expect_traffic(void)
+{
+	static uint8_t out[LONG], in[LONG];
+
+	for (unsigned at = 0; at < 2; at++) {
+		cr_assert_eq(node_recv(&pair_nodes[1 - at], at, in, LONG, true, 5, 0, 0, in), 0);
+		cr_assert_eq(node_send(&pair_nodes[at], 1 - at, out, LONG, true, 5, 0, out), 0);
+		nodes_settle(pair_nodes, 2);
+		pair_expect_end(at, out);
+		pair_expect_end(1 - at, in);
+	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Two connected endpoints over the simulated engine, each of which knows a better path. Used by
- * test_core_failback.c and test_core_failback_traffic.c.
+ * test_core_failback.c and its neighbours.
  */
 #ifndef TEST_FAILBACK_PAIR_H
 #define TEST_FAILBACK_PAIR_H
@@ -33,5 +33,14 @@ void pair_expire(unsigned at);
 /** Marks the channels: the next one may have the address of the last. */
 void pair_mark(void);
 bool pair_is_marked(unsigned at);
+
+/** Expects that the next completion of an end is that of `context`. */
+void pair_expect_end(unsigned at, void *context);
+
+/** Expects that both channels are other ones than those marked, and hold nothing back. */
+void pair_expect_moved(void);
+
+/** Expects that a long message arrives from each end, and nothing else before. */
+void pair_expect_traffic(void);
 
 #endif

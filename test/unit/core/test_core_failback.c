@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Return to a better path: the connection is another one afterwards, and no operation ends with an
- * error, whichever end asks and whatever is in flight. Random traffic is in a file of its own,
- * test_core_failback_traffic.c.
+ * error, whichever end asks and whatever is in flight. Rings of another size and random traffic are
+ * in files of their own, test_core_failback_sizes.c and test_core_failback_traffic.c.
  */
 #include "core/core_failback.h"
 
@@ -25,12 +25,6 @@ static uint8_t out[LEN], in[LEN];
 
 TestSuite(core_failback, .init = pair_setup, .fini = pair_teardown, .timeout = 200);
 
-static void expect_end(unsigned at, void *context)
-{
-	cr_assert_eq(node_poll(&pair_nodes[at], &e, &err), 1, "error %d", err.err);
-	cr_expect_eq(e.e.op_context, context);
-}
-
 /** Replies to the call that has arrived at an end. */
 static void reply_to_call(unsigned at)
 {
@@ -41,33 +35,14 @@ static void reply_to_call(unsigned at)
 	cr_assert_eq(core_rpc_reply(&pair_nodes[at].ep, handle, handle->seq, &iov, 1, 4, 0), 0);
 }
 
-static void expect_moved(void)
-{
-	cr_expect_not(pair_is_marked(0));
-	cr_expect_not(pair_is_marked(1));
-	cr_expect_not(pair_peer_at(0)->holds);
-	cr_expect_not(pair_peer_at(1)->holds);
-}
-
-static void expect_traffic(void)
-{
-	for (unsigned at = 0; at < 2; at++) {
-		cr_assert_eq(node_recv(&pair_nodes[1 - at], at, in, LEN, true, 5, 0, 0, in), 0);
-		cr_assert_eq(node_send(&pair_nodes[at], 1 - at, out, LEN, true, 5, 0, out), 0);
-		nodes_settle(pair_nodes, 2);
-		expect_end(at, out);
-		expect_end(1 - at, in);
-	}
-}
-
 Test(core_failback, an_idle_connection_is_replaced_at_once)
 {
 	pair_mark();
 	pair_look(0);
 	nodes_settle(pair_nodes, 2);
-	expect_moved();
+	pair_expect_moved();
 	cr_expect_eq(pair_peer_at(0)->state, CORE_PEER_UP, "the end that closes connects again");
-	expect_traffic();
+	pair_expect_traffic();
 }
 
 Test(core_failback, both_ends_may_ask_at_once)
@@ -76,8 +51,8 @@ Test(core_failback, both_ends_may_ask_at_once)
 	pair_look(0);
 	pair_look(1);
 	nodes_settle(pair_nodes, 2);
-	expect_moved();
-	expect_traffic();
+	pair_expect_moved();
+	pair_expect_traffic();
 }
 
 Test(core_failback, without_a_common_path_the_connection_goes_on)
@@ -91,7 +66,7 @@ Test(core_failback, without_a_common_path_the_connection_goes_on)
 	nodes_settle(pair_nodes, 2);
 	cr_expect(pair_is_marked(0) && pair_is_marked(1));
 	cr_expect_not(pair_peer_at(0)->holds);
-	expect_end(0, out);
+	pair_expect_end(0, out);
 	cr_expect(util_list_is_empty(&pair_nodes[0].dom.work));
 	cr_expect(util_list_is_empty(&pair_nodes[1].dom.work));
 	fake_engine_cfg.better = PAIR_BETTER;
@@ -101,54 +76,7 @@ Test(core_failback, without_a_common_path_the_connection_goes_on)
 	pair_peer_at(0)->failback.last_ns = util_clock_ns() - CORE_FAILBACK_PAUSE_MAX;
 	core_failback_look(&pair_nodes[0].ep);
 	nodes_settle(pair_nodes, 2);
-	expect_moved();
-}
-
-/** Lets an end ask for what both can have, and expects that the connection is replaced. */
-static void replace_for(uint32_t better)
-{
-	fake_engine_cfg.better = better;
-	pair_mark();
-	pair_look(0);
-	nodes_settle(pair_nodes, 2);
-	expect_moved();
-	expect_traffic();
-}
-
-Test(core_failback, the_next_channel_has_rings_of_another_size)
-{
-	replace_for(CORE_BETTER_ROOM);
-	cr_expect_eq(fake_engine_cfg.enlarged, 1);
-	cr_expect_eq(fake_engine_cfg.reduced, 0);
-	replace_for(CORE_BETTER_QUIET);
-	cr_expect_eq(fake_engine_cfg.enlarged, 1);
-	cr_expect_eq(fake_engine_cfg.reduced, 1, "that of the end that asked");
-}
-
-Test(core_failback, for_a_path_alone_the_next_channel_is_not_larger)
-{
-	fake_engine_cfg.wants = CORE_BETTER_ROOM; /* for which the peer has no memory */
-	replace_for(PAIR_BETTER);
-	cr_expect_eq(fake_engine_cfg.enlarged, 0);
-	fake_engine_cfg.wants = 0;
-}
-
-Test(core_failback, a_peer_without_memory_is_asked_again)
-{
-	fake_engine_cfg.better = 0;
-	fake_engine_cfg.wants = CORE_BETTER_ROOM;
-	pair_mark();
-	pair_look(0);
-	nodes_settle(pair_nodes, 2);
-	cr_expect(pair_is_marked(0) && pair_is_marked(1));
-	cr_expect_not(pair_peer_at(0)->holds);
-	cr_expect_eq(pair_peer_at(0)->failback.pause_ns, CORE_FAILBACK_PAUSE_NS);
-	fake_engine_cfg.better = CORE_BETTER_ROOM;
-	pair_look(0);
-	nodes_settle(pair_nodes, 2);
-	expect_moved();
-	cr_expect_eq(fake_engine_cfg.enlarged, 1);
-	fake_engine_cfg.wants = 0;
+	pair_expect_moved();
 }
 
 Test(core_failback, nothing_begins_while_an_end_drains, .init = pair_make_async)
@@ -167,9 +95,9 @@ Test(core_failback, nothing_begins_while_an_end_drains, .init = pair_make_async)
 	cr_expect_eq(node_poll(&pair_nodes[0], &e, &err), 0);
 	fake_engine_cfg.no_acks = false;
 	nodes_settle(pair_nodes, 2);
-	expect_moved();
-	expect_end(0, &out[0]);
-	expect_end(0, &out[1]);
+	pair_expect_moved();
+	pair_expect_end(0, &out[0]);
+	pair_expect_end(0, &out[1]);
 }
 
 /* A caller that sleeps waits for its completion, and no other event follows. */
@@ -199,11 +127,11 @@ Test(core_failback, calls_wait_for_the_next_connection, .init = pair_make_async)
 	cr_expect_eq(fake_engine_queued(), 0);
 	fake_engine_cfg.no_acks = false;
 	nodes_settle(pair_nodes, 2);
-	expect_moved();
-	expect_end(0, &out[0]);
+	pair_expect_moved();
+	pair_expect_end(0, &out[0]);
 	reply_to_call(1);
 	nodes_settle(pair_nodes, 2);
-	expect_end(0, &request);
+	pair_expect_end(0, &request);
 }
 
 Test(core_failback, a_call_that_waits_is_sent_if_the_connection_stays)
@@ -224,7 +152,7 @@ Test(core_failback, a_call_that_waits_is_sent_if_the_connection_stays)
 	cr_expect(pair_is_marked(0));
 	reply_to_call(1);
 	nodes_settle(pair_nodes, 2);
-	expect_end(0, &request);
+	pair_expect_end(0, &request);
 }
 
 Test(core_failback, a_message_that_nobody_receives_keeps_the_connection)
@@ -242,14 +170,14 @@ Test(core_failback, a_message_that_nobody_receives_keeps_the_connection)
 		cr_expect(pair_is_marked(0) && pair_is_marked(1));
 		cr_expect_not(pair_peer_at(0)->holds);
 		cr_expect_not(pair_peer_at(1)->holds);
-		expect_end(0, &out[1]);
+		pair_expect_end(0, &out[1]);
 		cr_assert_eq(node_recv(&pair_nodes[1 - at], at, in, LEN, true, 1, 0, 0, in), 0);
 		nodes_settle(pair_nodes, 2);
-		expect_end(at, &out[0]);
-		expect_end(1 - at, in);
+		pair_expect_end(at, &out[0]);
+		pair_expect_end(1 - at, in);
 		pair_look(0);
 		nodes_settle(pair_nodes, 2);
-		expect_moved();
+		pair_expect_moved();
 	}
 }
 
@@ -259,18 +187,18 @@ Test(core_failback, what_has_arrived_and_what_is_awaited_stay)
 	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 500, true, 1, 0, out), 0);
 	cr_assert_eq(node_recv(&pair_nodes[1], 0, in, LEN, true, 2, 0, 0, &in[2]), 0);
 	nodes_settle(pair_nodes, 2);
-	expect_end(0, out);
+	pair_expect_end(0, out);
 	pair_mark();
 	pair_look(0);
 	nodes_settle(pair_nodes, 2);
-	expect_moved();
+	pair_expect_moved();
 	cr_expect_eq(node_poll(&pair_nodes[1], &e, &err), 0, "a directed receive goes on");
 	cr_assert_eq(node_recv(&pair_nodes[1], 0, in, LEN, true, 1, 0, 0, &in[1]), 0);
-	expect_end(1, &in[1]);
+	pair_expect_end(1, &in[1]);
 	cr_expect(node_check(in, 500, 3));
 	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 2, 0, out), 0);
 	nodes_settle(pair_nodes, 2);
-	expect_end(1, &in[2]);
+	pair_expect_end(1, &in[2]);
 }
 
 Test(core_failback, a_failure_meanwhile_ends_what_waits_once)
@@ -288,7 +216,7 @@ Test(core_failback, a_failure_meanwhile_ends_what_waits_once)
 	cr_expect_eq(node_poll(&pair_nodes[0], &e, &err), 0);
 	cr_expect_not(pair_peer_at(0)->holds);
 	fake_engine_cfg.no_delivery = false;
-	expect_traffic();
+	pair_expect_traffic();
 }
 
 Test(core_failback, a_peer_that_closes_meanwhile_has_closed)
@@ -356,13 +284,13 @@ Test(core_failback, a_peer_that_has_forgotten_the_last_attempts_has_to_wait)
 		cr_expect_not(pair_peer_at(1)->holds);
 	}
 	cr_expect_eq(peers->pause_ns, CORE_FAILBACK_PAUSE_NS, "it may ask again");
-	expect_traffic();
+	pair_expect_traffic();
 	cr_expect_geq(failback->rest_ns, util_clock_ns() + CORE_FAILBACK_PAUSE_MAX / 4);
 	failback->rest_ns = util_clock_ns();
 	peers->last_ns = 0;
 	core_failback_look(&pair_nodes[1].ep);
 	nodes_settle(pair_nodes, 2);
-	expect_moved();
+	pair_expect_moved();
 }
 
 /* The peer of a receive may die at any time: each end has to learn of it. */
@@ -489,7 +417,7 @@ Test(core_failback, no_thread_sleeps_when_the_time_to_drain_ends)
 	cr_expect(core_failback_retry(&peer->failback.work));
 	cr_expect_not(peer->holds);
 	core_dom_progress(&pair_nodes[0].dom);
-	expect_end(0, &out[1]);
+	pair_expect_end(0, &out[1]);
 }
 
 Test(core_failback, what_waits_for_the_next_connection_delays_the_end_of_an_address)

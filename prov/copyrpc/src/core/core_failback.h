@@ -24,7 +24,7 @@
  * Both connect again, even if no operation waits, so that each end learns of the other's death. An
  * end that knows the peer by no address waits for it.
  *
- * Tests: test/unit/core/test_core_failback.c, test_core_failback_traffic.c; test/integ/peer/outage.
+ * Tests: test/unit/core/test_core_failback.c, _sizes.c and _traffic.c; test/integ/peer/outage.
  */
 #ifndef CORE_CORE_FAILBACK_H
 #define CORE_CORE_FAILBACK_H
@@ -34,6 +34,7 @@
 
 #include "core/core_chan.h"
 #include "core/core_dom.h"
+#include "util/clock.h"
 
 struct core_ep;
 struct core_head;

@@ -176,8 +176,11 @@ static bool eng_outage_is_over(struct core_engine *engine)
 	return false;
 }
 
-/** Lets connections be replaced for what is better now, a bounded number a second. */
-static void eng_outage_offer_all(struct core_engine *engine)
+/**
+ * Lets connections be replaced, a bounded number a second, if better ones may be had: other paths
+ * or devices, or rings of another size.
+ */
+static void eng_outage_improve_all(struct core_engine *engine)
 {
 	uint64_t now_ns = util_clock_ns();
 	struct util_list *it, *tmp;
@@ -200,7 +203,7 @@ void eng_outage_look(struct core_engine *engine)
 	/* Not to false: the control thread may have set it meanwhile. */
 	if (eng_outage_paths(engine))
 		__atomic_store_n(&engine->has_outage, true, __ATOMIC_RELAXED);
-	eng_outage_offer_all(engine);
+	eng_outage_improve_all(engine);
 }
 
 static uint32_t eng_outage_better(const struct eng_conn *conn, bool regained)
