@@ -13,6 +13,9 @@
 
 enum { TAG_FIRST = 1000, TAG_OTHER = 1 };
 
+/* Receives at a time: a wait for each alone takes long where others use the processors. */
+#define WINDOW 32
+
 static int cnt = 1500, len = 100000;
 
 /* Message i is the buffer from its byte i on: each message has other bytes. */
@@ -37,11 +40,21 @@ static void exchange(int peer, int bytes)
 		    "the message of %d bytes that was received first", bytes);
 }
 
-static void receive(int peer, int i, int tag_step)
+/** Receives messages `first`, `first` + step, ... Returns how many: at most WINDOW, up to `left`. */
+static int receive_some(int peer, int first, int step, int left, int tag_step)
 {
-	MPI_Recv(in, len, MPI_BYTE, peer, TAG_FIRST + i * tag_step, MPI_COMM_WORLD,
-		 MPI_STATUS_IGNORE);
-	INTEG_CHECK(!memcmp(in, expected + i, (size_t)len), "message %d", i);
+	MPI_Request recvs[WINDOW];
+	int n = left < WINDOW ? left : WINDOW;
+
+	for (int k = 0; k < n; k++)
+		MPI_Irecv(in + (size_t)k * (size_t)len, len, MPI_BYTE, peer,
+			  TAG_FIRST + (first + k * step) * tag_step, MPI_COMM_WORLD, &recvs[k]);
+	MPI_Waitall(n, recvs, MPI_STATUSES_IGNORE);
+	for (int k = 0; k < n; k++)
+		INTEG_CHECK(!memcmp(in + (size_t)k * (size_t)len, expected + first + k * step,
+				    (size_t)len),
+			    "message %d", first + k * step);
+	return n;
 }
 
 static void check_all_pending(void)
@@ -55,15 +68,15 @@ static void check_all_pending(void)
 /** Receives in the order in which the messages were sent, all with one tag. */
 static void receive_in_order(int peer)
 {
-	for (int i = 0; i < cnt; i++)
-		receive(peer, i, 0);
+	for (int i = 0; i < cnt;)
+		i += receive_some(peer, i, 1, cnt - i, 0);
 }
 
 /** Receives the last message first, each by its tag. */
 static void receive_backwards(int peer)
 {
-	for (int i = cnt; i--;)
-		receive(peer, i, 1);
+	for (int left = cnt; left;)
+		left -= receive_some(peer, left - 1, -1, left, 1);
 }
 
 static void run(int peer)
@@ -89,7 +102,7 @@ int main(int argc, char **argv)
 	cnt = argc > 1 ? atoi(argv[1]) : cnt;
 	len = argc > 2 ? atoi(argv[2]) : len;
 	out = malloc((size_t)(len + cnt));
-	in = malloc((size_t)len);
+	in = malloc((size_t)len * WINDOW);
 	expected = malloc((size_t)(len + cnt));
 	reqs = malloc((size_t)cnt * sizeof(*reqs));
 	INTEG_CHECK(cnt > 0 && len >= 8 && out && in && expected && reqs, "arguments, or memory");
