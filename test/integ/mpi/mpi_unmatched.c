@@ -40,7 +40,7 @@ static void exchange(int peer, int bytes)
 		    "the message of %d bytes that was received first", bytes);
 }
 
-/** Receives messages `first`, `first` + step, ... Returns how many: at most WINDOW, up to `left`. */
+/** Receives messages `first`, `first` + step, ... Returns how many: `left`, at most WINDOW. */
 static int receive_some(int peer, int first, int step, int left, int tag_step)
 {
 	MPI_Request recvs[WINDOW];
