@@ -53,8 +53,9 @@ static void kv_daemon_respond(struct kv_daemon *d, const struct kv_pending *pend
 static void kv_daemon_refuse(struct kv_daemon *d, const struct kv_pending *pending,
 			     enum kv_status status)
 {
-	struct kv_response response = { .status = status };
+	struct kv_response response;
 
+	kv_put_response(&response, status);
 	kv_daemon_respond(d, pending, &response, sizeof(response));
 }
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Powers of two at the edges: 0, 1, a power, its neighbours, the largest. Prefetch changes nothing.
- */
+/* Powers of two at the edges: 0, 1, a power, its neighbours, the largest; prefetch of no memory. */
 #include <criterion/criterion.h>
 #include <sys/mman.h>
 
@@ -46,15 +44,12 @@ Test(bits, floor_and_ceil_enclose_and_meet_at_powers)
 	cr_assert_eq(util_pow2_floor(UINT64_MAX), 1ull << 63);
 }
 
-Test(bits, prefetch_of_any_address_changes_nothing)
+Test(bits, prefetch_of_what_is_not_accessible_does_not_fault)
 {
-	const char constant = 7;
 	char *none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	cr_assert_neq(none, MAP_FAILED);
-	util_prefetch_store(&constant);
 	util_prefetch_store(none);
 	util_prefetch_store(NULL);
-	cr_assert_eq(constant, 7);
 	munmap(none, 4096);
 }
