@@ -215,41 +215,94 @@ static void reply_from(const struct core_exposure *exposure, const uint8_t *memo
 	forged_deliver(&pkt);
 }
 
-/* The peer's next get in a slot says that it has the response, not that the device has read it. */
-Test(erpc_expose, memory_stays_registered_until_the_device_has_read_it, .init = forged_setup,
-     .fini = forged_teardown)
+/** Exposes two pieces of memory on a slow device that reads packets when they leave. */
+static struct core_chan *late_open(struct core_exposure exposure[2])
 {
 	static const struct dev_ops reg_ops = { .mem_reg = reg_mem, .mem_dereg = dereg_mem };
 	struct pair_end *end = &forged_pair.end[0];
-	struct erpc_ep *ep = end->ep;
-	uint32_t inline_max = ep->dg->inline_max;
-	struct core_exposure exposure[2];
 	struct core_chan *chan;
-	uint32_t last_tx = 0;
 
 	forged_victim_open(NULL);
 	chan = &forged_victim->conn.chan;
-	ep->dev_ops = &reg_ops;
-	ep->dg->inline_max = 0; /* a device that reads packets when they leave */
-	ep->out.hdr_kept = UINT32_MAX;
+	end->ep->dev_ops = &reg_ops;
+	end->ep->dg->inline_max = 0;
+	end->ep->out.hdr_kept = UINT32_MAX;
 	forged_pair.net.bytes_per_s = 1e6;
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 2; i++)
 		cr_assert_eq(chan->ops->expose(chan, end->memory + 1000 * i, 100, &exposure[i]), 0);
-		reply_from(&exposure[i], end->memory + 1000 * i);
-		last_tx = i ? last_tx : ep->dg->tx_posted - 1;
-	}
 	cr_assert_eq(reg_cnt, 2);
-	cr_assert(!dev_dgram_is_done(ep->dg, last_tx));
-	chan->ops->unexpose(chan, &exposure[0]);
-	erpc_expose_reap(ep, false);
-	cr_expect_eq(reg_cnt, 2);
-	chan->ops->unexpose(chan, &exposure[1]);
-	while (!dev_dgram_is_done(ep->dg, ep->dg->tx_posted - 1))
-		erpc_pair_run(&forged_pair, US);
+	return chan;
+}
+
+static void late_close(uint32_t inline_max)
+{
+	struct erpc_ep *ep = forged_pair.end[0].ep;
+
 	erpc_expose_reap(ep, false);
 	cr_expect_eq(reg_cnt, 0);
 	ep->dg->inline_max = inline_max;
 	ep->out.hdr_kept = 0;
 	ep->dev_ops = NULL;
 	forged_victim_close();
+}
+
+/* The peer's next get in a slot says that it has the response, not that the device has read it. */
+Test(erpc_expose, memory_stays_registered_until_the_device_has_read_it, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	struct pair_end *end = &forged_pair.end[0];
+	struct dev_dgram *dg = end->ep->dg;
+	uint32_t inline_max = dg->inline_max;
+	struct core_exposure exposure[2];
+	struct core_chan *chan = late_open(exposure);
+
+	for (unsigned i = 0; i < 2; i++)
+		reply_from(&exposure[i], end->memory + 1000 * i);
+	chan->ops->unexpose(chan, &exposure[0]); /* gives up: the network's time stands still */
+	cr_expect(!dev_dgram_is_done(dg, dg->tx_posted - 2));
+	erpc_expose_reap(end->ep, false);
+	cr_expect_eq(reg_cnt, 2);
+	while (!dev_dgram_is_done(dg, dg->tx_posted - 1))
+		erpc_pair_run(&forged_pair, US);
+	chan->ops->unexpose(chan, &exposure[1]);
+	late_close(inline_max);
+}
+
+static struct dev_dgram_ops timed_ops;
+static const struct dev_dgram_ops *fake_ops;
+
+/** Polls like the fake device, in 20 ns of the network's time. */
+static int timed_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt)
+{
+	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + 20);
+	return fake_ops->poll(dg, in, cnt);
+}
+
+/* The device takes many more polls than are made without a yield. */
+Test(erpc_expose, unexpose_waits_for_a_device_that_has_other_work, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	struct pair_end *end = &forged_pair.end[0];
+	struct dev_dgram *dg = end->ep->dg;
+	uint32_t inline_max = dg->inline_max;
+	struct core_exposure exposure[2];
+	struct core_chan *chan = late_open(exposure);
+
+	fake_ops = dg->ops;
+	timed_ops = *fake_ops;
+	timed_ops.poll = timed_poll;
+	dg->ops = &timed_ops;
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t from_ns = forged_pair.net.now_ns;
+		uint32_t number;
+
+		reply_from(&exposure[i], end->memory + 1000 * i);
+		number = dg->tx_posted - 1;
+		cr_assert(!dev_dgram_is_done(dg, number));
+		chan->ops->unexpose(chan, &exposure[i]);
+		cr_expect(dev_dgram_is_done(dg, number));
+		cr_expect_gt(forged_pair.net.now_ns - from_ns, 20 * 2 * ERPC_AWAIT_POLLS);
+	}
+	dg->ops = fake_ops;
+	late_close(inline_max);
 }

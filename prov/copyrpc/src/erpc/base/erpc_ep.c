@@ -2,8 +2,12 @@
 /* Operations on an endpoint for all of erpc/: see erpc_ep.h. */
 #include "erpc/base/erpc_ep.h"
 
+#include <sched.h>
+
 #include "erpc/base/erpc_session.h"
 #include "util/bits.h"
+#include "util/clock.h"
+#include "util/log.h"
 
 void erpc_ep_doorbell_some(struct erpc_ep *ep)
 {
@@ -13,22 +17,37 @@ void erpc_ep_doorbell_some(struct erpc_ep *ep)
 		erpc_ep_fail(ep, ret);
 }
 
+/** Polls once and saves the packets. */
+static void erpc_ep_await_poll(struct erpc_ep *ep)
+{
+	int n;
+
+	if (ep->saved_cnt == ERPC_POLL_BURST) /* drops the last packet, as a network may */
+		ep->dg->ops->release(ep->dg, ep->saved[--ep->saved_cnt].slot);
+	n = ep->dg->ops->poll(ep->dg, ep->saved + ep->saved_cnt, ERPC_POLL_BURST - ep->saved_cnt);
+	if (n < 0)
+		erpc_ep_fail(ep, n);
+	else
+		ep->saved_cnt += (unsigned)n;
+}
+
 void erpc_ep_await(struct erpc_ep *ep, uint32_t number)
 {
-	unsigned polls;
-	int n = 0;
+	uint64_t end_ns = 0;
 
-	for (polls = 0; polls < ERPC_AWAIT_POLLS && !ep->err; polls++) {
-		if (dev_dgram_is_done(ep->dg, number))
+	for (unsigned polls = 0; !ep->err && !dev_dgram_is_done(ep->dg, number); polls++) {
+		if (polls == ERPC_AWAIT_POLLS)
+			end_ns = util_clock_ns() + ERPC_AWAIT_NS;
+		if (polls > ERPC_AWAIT_POLLS && util_clock_ns() > end_ns) {
+			UTIL_WARN(EP_DATA,
+				  "the device has not sent datagram %u for %u s (is its port "
+				  "paused?): its buffer returns to its owner unsent\n",
+				  number, (unsigned)(ERPC_AWAIT_NS / UTIL_NS_PER_S));
 			return;
-		if (ep->saved_cnt == ERPC_POLL_BURST) /* drops the last packet, as a network may */
-			ep->dg->ops->release(ep->dg, ep->saved[--ep->saved_cnt].slot);
-		n = ep->dg->ops->poll(ep->dg, ep->saved + ep->saved_cnt,
-				      ERPC_POLL_BURST - ep->saved_cnt);
-		if (n < 0)
-			erpc_ep_fail(ep, n);
-		else
-			ep->saved_cnt += (unsigned)n;
+		}
+		if (polls >= ERPC_AWAIT_POLLS)
+			sched_yield();
+		erpc_ep_await_poll(ep);
 	}
 }
 

@@ -40,9 +40,10 @@ struct erpc_session;
 #define ERPC_CREDITS_MIN  8u   /* however many sessions share the receive buffers */
 #define ERPC_POLL_BURST   32u  /* packets of one poll of the device */
 #define ERPC_POLL_ROUNDS  4u
-#define ERPC_IDLE_MAX     3u /* polls, and reads of the clock, that may be skipped in a row */
-#define ERPC_IDLE_FRESH   1u /* limit while a sent packet has no time yet */
-#define ERPC_AWAIT_POLLS  10000u
+#define ERPC_IDLE_MAX     3u    /* polls, and reads of the clock, that may be skipped in a row */
+#define ERPC_IDLE_FRESH   1u    /* limit while a sent packet has no time yet */
+#define ERPC_AWAIT_POLLS  1000u /* without a yield */
+#define ERPC_AWAIT_NS     1000000000u /* then with one after each poll */
 
 #define ERPC_REPLY_WAIT_NS 50000u   /* time that a batch's response waits for replies */
 #define ERPC_AWAY_NS       25000u   /* half of Timely's threshold for an idle network */
@@ -169,7 +170,8 @@ static inline void erpc_ep_due_at(struct erpc_ep *ep, uint64_t at_ns)
 
 /**
  * Waits until the device completes datagram `number`, which requests a report. Packets received
- * meanwhile are saved for the next poll. Gives up after ERPC_AWAIT_POLLS polls.
+ * meanwhile are saved for the next poll. Gives up, with a warning, after ERPC_AWAIT_NS: a device
+ * that sends nothing for so long, but reports no error.
  */
 void erpc_ep_await(struct erpc_ep *ep, uint32_t number);
 
