@@ -52,7 +52,8 @@ static uint64_t ring_setup_grant(uint64_t announced, uint64_t ring_len)
 static void ring_setup_warn_mem(void)
 {
 	UTIL_WARN(EP_CTRL,
-		  "no ring memory left for another peer: raise FI_COPYRPC_MEM (now %zu bytes)\n",
+		  "no ring memory left for another peer: raise FI_COPYRPC_MEM (now %zu bytes), or "
+		  "lower FI_COPYRPC_RING_SIZE\n",
 		  util_params.mem);
 }
 

@@ -160,9 +160,8 @@ Test(cm_attempt, unknown_required_features_and_no_common_path_are_refused)
 /* Accepts the stream at the raw peer and receives the HELLO of `a`. */
 static int listener = -1;
 
-static void accept_hello_with(uint64_t features, struct wire_cm_pkt *hello)
+static void take_hello(struct wire_cm_pkt *hello)
 {
-	invite(features, WIRE_CM_PATH_SHM);
 	do
 		s.stream = cm_fd_accept(listener);
 	while (s.stream == -FI_EAGAIN);
@@ -170,6 +169,12 @@ static void accept_hello_with(uint64_t features, struct wire_cm_pkt *hello)
 	cr_assert(cm_raw_peer_recv_stream(&s, hello, CM_TEST_WAIT_MS) == 1);
 	cr_assert(hello->type == WIRE_CM_HELLO && hello->src_inc == a.cep->inc);
 	cr_assert(hello->dst_inc == s.inc);
+}
+
+static void accept_hello_with(uint64_t features, struct wire_cm_pkt *hello)
+{
+	invite(features, WIRE_CM_PATH_SHM);
+	take_hello(hello);
 }
 
 static void accept_hello(struct wire_cm_pkt *hello)
@@ -192,6 +197,7 @@ Test(cm_attempt, a_peer_that_never_finishes_the_handshake_times_out)
 	set_up_listener(3000);
 	accept_hello(&hello);
 	expect_failure(-FI_ETIMEDOUT, "did not finish the handshake in time");
+	cr_expect(strstr(a.why, "lower FI_COPYRPC_RING_SIZE or FI_COPYRPC_MEM"), "%s", a.why);
 	cr_assert_eq(cm_end_reap(&a), 1);
 	tear_down();
 }
@@ -225,6 +231,64 @@ Test(cm_attempt, an_attempt_with_an_ended_stream_is_retried)
 	cr_assert(hello.nonce != first.nonce);
 	cr_assert(!a.failed);
 	cr_assert_eq(cm_end_reap(&a), 1);
+	tear_down();
+}
+
+/* Closes the stream of `a` at the raw peer, as an acceptor does that has waited for HELLO. */
+static void close_stream(struct cm_end *end)
+{
+	int fd;
+
+	end->on_prepare = NULL;
+	do
+		fd = cm_fd_accept(listener);
+	while (fd == -FI_EAGAIN);
+	CM_CHECK(fd >= 0);
+	close(fd);
+	if (end->arg)
+		close(*(int *)end->arg);
+}
+
+Test(cm_attempt, a_stream_that_ended_while_the_engine_prepared_is_replaced, .timeout = 100)
+{
+	struct wire_cm_pkt hello,
+		welcome = { .type = WIRE_CM_WELCOME, .welcome.params.path = WIRE_CM_PATH_SHM };
+
+	set_up_timeout(0);
+	listener = cm_fd_listen(name);
+	cr_assert(listener >= 0);
+	a.on_prepare = close_stream;
+	request_raw_peer();
+	invite(0, WIRE_CM_PATH_SHM);
+	cr_assert(cm_end_wait(&a, &a.prepared, 1, CM_TEST_WAIT_MS));
+	take_hello(&hello);
+	welcome.nonce = hello.nonce;
+	welcome.dst_inc = hello.src_inc;
+	cm_raw_peer_send_stream(&s, &to, &welcome, NULL, 0);
+	cr_assert(cm_end_wait(&a, &a.requested, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(cm_end_get(&a, &a.prepared), 1);
+	tear_down();
+}
+
+/* The listener is closed as well: the peer has ended, and there is no stream to be had. */
+Test(cm_attempt, a_stream_that_cannot_be_replaced_is_a_failed_attempt)
+{
+	struct wire_cm_pkt hello;
+	unsigned before;
+
+	set_up_timeout(0);
+	listener = cm_fd_listen(name);
+	before = cm_test_fd_count_at_rest(node);
+	a.arg = &listener;
+	a.on_prepare = close_stream;
+	request_raw_peer();
+	invite(0, WIRE_CM_PATH_SHM);
+	cr_assert(cm_end_wait(&a, &a.prepared, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(cm_test_fd_count_at_rest(node), before - 1); /* the listener */
+	listener = cm_fd_listen(name);
+	accept_hello(&hello);
+	cr_expect_eq(cm_end_get(&a, &a.prepared), 2);
+	cr_expect_eq(cm_end_get(&a, &a.failed), 0);
 	tear_down();
 }
 

@@ -12,6 +12,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "cm/conn/cm_incoming.h"
 #include "cm/ep/cm_ep.h"
 #include "support/rng.h"
 #include "unit/cm/cm_fixture.h"
@@ -50,6 +51,31 @@ Test(cm_conn, both_ends_come_up_with_a_job_key)
 	connect_and_check("127.0.0.1", "the key of the job");
 	cm_test_need_ipv6();
 	connect_and_check("::1", "the key of the job");
+}
+
+/* An engine whose memory takes longer than an acceptor waits for a HELLO. */
+static void prepare_slowly(struct cm_end *end)
+{
+	(void)end;
+	cm_test_sleep_ms(CM_INCOMING_WAIT_MS + 500);
+}
+
+Test(cm_conn, an_engine_that_prepares_slowly_prepares_once)
+{
+	struct cm_node *node_a = cm_test_node(NULL, 0), *node_b = cm_test_node(NULL, 0);
+	struct cm_end a, b;
+
+	cm_end_open(&a, node_a, "127.0.0.1", 0);
+	cm_end_open(&b, node_b, "127.0.0.1", 0);
+	a.on_prepare = b.on_prepare = prepare_slowly;
+	cm_ends_connect(&a, &b, 1);
+	cr_expect_eq(cm_end_get(&a, &a.prepared), 1);
+	cr_expect_eq(cm_end_get(&b, &b.prepared), 1);
+	cr_expect_eq(cm_end_stats(&b).incoming_evicted, 1);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node_a);
+	cm_node_close(node_b);
 }
 
 Test(cm_conn, each_end_knows_the_other_by_address_and_incarnation)

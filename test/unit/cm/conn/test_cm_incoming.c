@@ -115,6 +115,40 @@ Test(cm_incoming, a_flood_of_silent_streams_is_bounded_and_does_not_block_correc
 	tear_down();
 }
 
+/*
+ * Sends a HELLO and lets its time pass while the thread has another event to handle, and cannot
+ * yet.
+ */
+static void send_hello_to_busy(const struct wire_cm_pkt *hello)
+{
+	struct wire_cm_pkt req = { .type = WIRE_CM_REQ }, copy = *hello;
+
+	req.req.paths = WIRE_CM_PATH_SHM;
+	cm_node_lock(node);
+	cm_raw_peer_send(&s, &to, &req);
+	cm_test_sleep_ms(300); /* the thread has its event, and waits for the lock */
+	cm_raw_peer_send_stream(&s, &to, &copy, NULL, 0);
+	cm_test_sleep_ms(CM_INCOMING_WAIT_MS);
+	cm_node_unlock(node);
+}
+
+Test(cm_incoming, a_hello_that_came_while_the_thread_was_busy_is_not_late)
+{
+	struct wire_cm_pkt ack, hello, pkt;
+
+	set_up();
+	cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
+	cr_assert(cm_raw_peer_connect(&s, &ack));
+	cm_raw_peer_make_hello(&s, &ack, &hello);
+	for (int ms = 0; ms < CM_TEST_WAIT_MS && !callers(); ms++)
+		cm_test_sleep_ms(1);
+	send_hello_to_busy(&hello);
+	cr_assert(cm_raw_peer_recv_stream(&s, &pkt, CM_TEST_WAIT_MS) == 1);
+	cr_expect_eq(pkt.type, WIRE_CM_WELCOME, "%s", wire_cm_type_name(pkt.type));
+	cr_expect_eq(cm_end_stats(&a).incoming_evicted, 0);
+	tear_down();
+}
+
 /* The first pauses last 50, 100 and 200 ms, so the fourth cannot begin before their sum. */
 static void expect_longer_pauses(uint64_t start)
 {

@@ -246,13 +246,16 @@ Test(cm_req_failed, errors_of_either_engine_are_reported_with_a_reason)
 {
 	static const struct {
 		int a_prepare, a_establish, b_prepare, b_establish;
-		const char *why;
+		const char *why, *hint;
 	} cases[] = {
-		{ .a_prepare = -FI_ENOMEM, .why = "preparing the connection failed here" },
+		{ .a_prepare = -FI_ENOMEM,
+		  .why = "preparing the connection failed here",
+		  .hint = "lower FI_COPYRPC_RING_SIZE, or set FI_COPYRPC_MEM" },
 		{ .a_establish = -FI_EACCES,
 		  .why = "using the peer's connection parameters failed here" },
 		{ .b_prepare = -FI_ENOSPC,
-		  .why = "refused by the peer: the peer could not prepare its end" },
+		  .why = "refused by the peer: the peer could not prepare its end",
+		  .hint = "lower FI_COPYRPC_RING_SIZE, or set FI_COPYRPC_MEM" },
 		{ .b_establish = -FI_EOPNOTSUPP,
 		  .why = "refused by the peer: the peer could not use the connection parameters" },
 	};
@@ -273,6 +276,7 @@ Test(cm_req_failed, errors_of_either_engine_are_reported_with_a_reason)
 		cr_assert_eq(a.failed_err, cases[i].a_prepare + cases[i].a_establish +
 						   cases[i].b_prepare + cases[i].b_establish);
 		cr_assert(strstr(a.why, cases[i].why), "%s", a.why);
+		cr_assert(!cases[i].hint || strstr(a.why, cases[i].hint), "%s", a.why);
 		cm_test_sleep_ms(20);
 		cr_assert(!a.up && !b.up && a.failed == 1 && !b.failed);
 		cm_end_reap(&a);

@@ -107,12 +107,17 @@ static int cm_attempt_socket(struct cm_peer *peer)
 	return fd;
 }
 
+static bool cm_attempt_is_own_user(const struct cm_ep *cep, int fd, uid_t *uid)
+{
+	return !cm_fd_peer_uid(fd, uid) && *uid == cep->uid;
+}
+
 /* Returns whether the listener belongs to the same user; fails the request otherwise. */
 static bool cm_attempt_check_user(struct cm_peer *peer, int fd)
 {
 	uid_t uid = (uid_t)-1;
 
-	if (!cm_fd_peer_uid(fd, &uid) && uid == peer->cep->uid)
+	if (cm_attempt_is_own_user(peer->cep, fd, &uid))
 		return true;
 	cm_req_fail(peer, -FI_EACCES,
 		    "the peer belongs to user %d and this process to user %d; run all processes "
@@ -145,11 +150,54 @@ void cm_attempt_failed_locally(struct cm_peer *peer, uint32_t path, int err, con
 	char why[CM_WHY_MAX];
 
 	snprintf(why, sizeof(why), "%s here (%s)%s", what, fi_strerror(-err),
-		 err == -FI_EMFILE ? "; raise `ulimit -n`" : "");
+		 cm_req_hint(path, err));
 	if (cm_req_is_temporary(err) || cm_req_avoid(peer, path, err))
 		cm_req_retry(peer, err, why);
 	else
 		cm_req_fail(peer, err, "%s", why);
+}
+
+/**
+ * Replaces the stream of a prepared conn by a new one to the same process. Returns false, with the
+ * old stream in place, if there is none.
+ */
+static bool cm_attempt_reconnect(struct cm_conn *conn, const struct wire_cm_pkt *ack)
+{
+	int fd = cm_fd_socket();
+	uid_t uid;
+
+	if (fd < 0)
+		return false;
+	if (cm_fd_connect(fd, ack->ack.name)) {
+		close(fd);
+		return false;
+	}
+	if (!cm_attempt_is_own_user(conn->cep, fd, &uid) || cm_fd_peer_pid(fd) != conn->pid) {
+		cm_closer_close(fd);
+		return false;
+	}
+	cm_src_close(conn->node, &conn->src);
+	if (!cm_src_open(conn->node, &conn->src, fd))
+		return true;
+	close(fd);
+	return false;
+}
+
+/**
+ * Sends HELLO, and once more on a new stream if the peer has closed the first one: it waits for
+ * HELLO for a while only (cm_incoming.h), and preparing a large ring takes longer.
+ */
+static int cm_attempt_send_params(struct cm_conn *conn, const struct wire_cm_pkt *ack,
+				  struct wire_cm_pkt *pkt, const struct cm_params *params)
+{
+	uint64_t deadline_ns = conn->peer->req->deadline_ns;
+	int ret = cm_conn_send_params(conn, pkt, params, CM_CONN_HELLO_SENT, deadline_ns);
+
+	if (conn->is_dgram || (ret != -EPIPE && ret != -FI_ECONNRESET))
+		return ret;
+	if (!cm_attempt_reconnect(conn, ack))
+		return ret;
+	return cm_conn_send_params(conn, pkt, params, CM_CONN_HELLO_SENT, deadline_ns);
 }
 
 void cm_attempt_send_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
@@ -166,7 +214,7 @@ void cm_attempt_send_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
 	memcpy(pkt.hello.cookie, ack->ack.cookie, WIRE_CM_COOKIE_LEN);
 	cm_addr_to_wire(cm_ep_sock_addr(conn->cep, conn->is_dgram ? 0 : conn->via.sock),
 			&pkt.hello.addr);
-	ret = cm_conn_send_params(conn, &pkt, params, CM_CONN_HELLO_SENT, peer->req->deadline_ns);
+	ret = cm_attempt_send_params(conn, ack, &pkt, params);
 	if (!ret)
 		return;
 	cm_conn_down(conn, ret);

@@ -69,10 +69,21 @@ static void cm_conn_on_ready(struct cm_src *src, uint32_t events)
 	cm_conn_poll(UTIL_CONTAINER_OF(src, struct cm_conn, src));
 }
 
+const char *cm_conn_late_text(const struct cm_conn *conn)
+{
+	return conn->path & CM_PATHS_RINGS
+		       ? "the peer replied, but did not finish the handshake in time: it is "
+			 "stopped, or the memory for the rings took too long at one of the ends; "
+			 "lower FI_COPYRPC_RING_SIZE or FI_COPYRPC_MEM, or raise "
+			 "FI_COPYRPC_PEER_TIMEOUT, in both"
+		       : "the peer replied, but did not finish the handshake in time";
+}
+
 static void cm_conn_on_deadline(struct cm_timer *timer)
 {
-	cm_conn_end(UTIL_CONTAINER_OF(timer, struct cm_conn, timer), -FI_ETIMEDOUT,
-		    "the peer replied, but did not finish the handshake in time");
+	struct cm_conn *conn = UTIL_CONTAINER_OF(timer, struct cm_conn, timer);
+
+	cm_conn_end(conn, -FI_ETIMEDOUT, cm_conn_late_text(conn));
 }
 
 static struct cm_conn *cm_conn_alloc(struct cm_peer *peer, bool is_dgram,

@@ -27,6 +27,8 @@
 #include "util/list.h"
 #include "wire/wire_cm.h"
 
+#define CM_PATHS_RINGS (WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC) /* each conn has memory of its own */
+
 struct cm_ep;
 struct cm_peer;
 
@@ -93,6 +95,8 @@ int cm_conn_send_params(struct cm_conn *conn, struct wire_cm_pkt *pkt,
 /** Passes the peer's parameters to the engine. Returns 0 or -FI_E*. */
 int cm_conn_establish(struct cm_conn *conn, const struct wire_cm_params *wire,
 		      const struct cm_fd_msg *msg);
+/** Returns what to report of a handshake that has reached its deadline. */
+const char *cm_conn_late_text(const struct cm_conn *conn);
 /** Sends a packet of `type`, without a body, or a NAK. */
 int cm_conn_send(struct cm_conn *conn, enum wire_cm_type type);
 void cm_conn_refuse(struct cm_conn *conn, int err, const char *text);

@@ -187,8 +187,7 @@ static void cm_dgram_resend_or_end(struct cm_conn *conn, uint64_t now_ns)
 	if (conn->refused_cnt >= CM_DGRAM_REFUSED_CNT)
 		cm_conn_end(conn, -FI_ECONNRESET, "the peer ended during the handshake");
 	else if (now_ns >= conn->deadline_ns)
-		cm_conn_end(conn, -FI_ETIMEDOUT,
-			    "the peer replied, but did not finish the handshake in time");
+		cm_conn_end(conn, -FI_ETIMEDOUT, cm_conn_late_text(conn));
 	else
 		cm_dgram_repeat(conn);
 }

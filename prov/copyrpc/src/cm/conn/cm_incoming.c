@@ -55,8 +55,27 @@ static int cm_incoming_leave(struct cm_incoming *stream)
 	return fd;
 }
 
+/* Reads the first message, or the end of the stream. Returns false if there is none yet. */
+static bool cm_incoming_read(struct cm_incoming *stream)
+{
+	struct cm_ep *cep = stream->cep;
+	struct cm_fd_msg msg;
+	int ret = cm_fd_recv(stream->src.fd, &msg);
+
+	if (ret == -FI_EAGAIN)
+		return false;
+	if (ret > 0)
+		cm_accept_on_first(cep, cm_incoming_leave(stream), &msg);
+	else
+		close(cm_incoming_leave(stream));
+	return true;
+}
+
+/* Closes a stream that is silent, and not one whose HELLO came while the thread was busy. */
 static void cm_incoming_evict(struct cm_incoming *stream)
 {
+	if (cm_incoming_read(stream))
+		return;
 	stream->cep->stats->incoming_evicted++;
 	close(cm_incoming_leave(stream));
 }
@@ -68,17 +87,7 @@ static void cm_incoming_on_timer(struct cm_timer *timer)
 
 static void cm_incoming_on_ready(struct cm_src *src, uint32_t events)
 {
-	struct cm_incoming *stream = UTIL_CONTAINER_OF(src, struct cm_incoming, src);
-	struct cm_ep *cep = stream->cep;
-	struct cm_fd_msg msg;
-	int ret = cm_fd_recv(src->fd, &msg);
-
-	if (ret == -FI_EAGAIN)
-		return;
-	if (ret > 0)
-		cm_accept_on_first(cep, cm_incoming_leave(stream), &msg);
-	else
-		close(cm_incoming_leave(stream));
+	cm_incoming_read(UTIL_CONTAINER_OF(src, struct cm_incoming, src));
 }
 
 void cm_incoming_drop_all(struct cm_ep *cep)

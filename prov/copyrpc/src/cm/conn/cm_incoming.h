@@ -6,8 +6,10 @@
  * A stream of another user's process is ended at once, unread, and left to the closer
  * (cm/node/cm_closer.h). Of the same user's, at most CM_INCOMING_MAX streams wait for their HELLO,
  * each for at most two seconds. One more closes the oldest, so silent streams do not delay peers
- * that send HELLO right after connecting. Without a free descriptor accepting pauses, longer each
- * time.
+ * that send HELLO right after connecting. A peer that prepared for longer finds its stream closed
+ * and connects again (cm_attempt.c), so the limit does not depend on how long that takes. A HELLO
+ * that arrived while the thread was busy is read before its stream is closed. Without a free
+ * descriptor accepting pauses, longer each time.
  */
 #ifndef CM_CONN_CM_INCOMING_H
 #define CM_CONN_CM_INCOMING_H

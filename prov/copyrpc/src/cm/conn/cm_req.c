@@ -373,6 +373,16 @@ bool cm_req_is_temporary(int err)
 	       err == -FI_ENODEV; /* a device that failed, and may come back */
 }
 
+const char *cm_req_hint(uint32_t path, int err)
+{
+	if (err == -FI_EMFILE)
+		return "; raise `ulimit -n`";
+	if ((err == -FI_ENOMEM || err == -FI_ENOSPC) && path & CM_PATHS_RINGS)
+		return "; lower FI_COPYRPC_RING_SIZE, or set FI_COPYRPC_MEM to the memory that "
+		       "the process may use";
+	return "";
+}
+
 void cm_req_refused(struct cm_peer *peer, uint32_t path, const struct wire_cm_pkt *nak)
 {
 	int err = -(int)nak->nak.err;
@@ -382,8 +392,8 @@ void cm_req_refused(struct cm_peer *peer, uint32_t path, const struct wire_cm_pk
 		return;
 	/* A refusal for the wrong user holds for every path. */
 	if (err == -FI_EACCES || (!cm_req_is_temporary(err) && !cm_req_avoid(peer, path, err))) {
-		cm_req_fail(peer, err, "refused by the peer: %s (%s)", nak->nak.text,
-			    fi_strerror(-err));
+		cm_req_fail(peer, err, "refused by the peer: %s (%s)%s", nak->nak.text,
+			    fi_strerror(-err), cm_req_hint(path, err));
 		return;
 	}
 	snprintf(why, sizeof(why), "refused by the peer until the timeout: %s (%s)", nak->nak.text,

@@ -116,6 +116,8 @@ void cm_req_fail(struct cm_peer *peer, int err, const char *fmt, ...)
 void cm_req_refused(struct cm_peer *peer, uint32_t path, const struct wire_cm_pkt *nak);
 /** Returns 20 ms << cnt, at most a second, +-50 % at random. */
 uint64_t cm_req_backoff_ns(uint32_t cnt);
+/** Returns what the user can do about an error of preparing a conn on `path`, or "". */
+const char *cm_req_hint(uint32_t path, int err);
 /** Returns whether the error is temporary. */
 bool cm_req_is_temporary(int err);
 

@@ -66,7 +66,8 @@ static int shm_seg_check_limit(size_t len)
 		return 0;
 	UTIL_WARN_SELDOM(FABRIC,
 			 "a shared-memory segment of %zu bytes is above the limit on file sizes "
-			 "(%llu bytes): raise it (ulimit -f) or lower FI_COPYRPC_RING_SIZE\n",
+			 "(%llu bytes): raise it (ulimit -f), or lower FI_COPYRPC_RING_SIZE or "
+			 "FI_COPYRPC_MEM\n",
 			 len, (unsigned long long)lim.rlim_cur);
 	return -FI_ENOSPC;
 }
