@@ -4,6 +4,9 @@
  *
  * Conditions of a host (a wrong parameter, a limit of the kernel) meet every process of a job that
  * runs there. UTIL_WARN_HOST reports them from one of these processes only.
+ *
+ * The reason of an error is reported by each process: the launcher ends the first one as soon as
+ * another one has failed, perhaps before it reports anything.
  */
 #ifndef UTIL_JOB_H
 #define UTIL_JOB_H
@@ -31,6 +34,13 @@ int util_job_rank(void);
 	do {                                                                                       \
 		if (util_job_is_first())                                                           \
 			UTIL_WARN(subsys, __VA_ARGS__);                                            \
+	} while (0)
+
+/** Likewise, and at most once a minute per call site. */
+#define UTIL_WARN_HOST_SELDOM(subsys, ...)                                                         \
+	do {                                                                                       \
+		if (util_job_is_first())                                                           \
+			UTIL_WARN_SELDOM(subsys, __VA_ARGS__);                                     \
 	} while (0)
 
 #endif

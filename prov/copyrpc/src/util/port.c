@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/job.h"
 #include "util/log.h"
 #include "util/param.h"
 
@@ -64,7 +65,7 @@ static bool util_port_range(uint16_t *first, uint16_t *last)
 		return false;
 	if (util_port_parse(util_params.ports, first, last))
 		return true;
-	UTIL_WARN_SELDOM(
+	UTIL_WARN_HOST_SELDOM(
 		FABRIC,
 		"FI_COPYRPC_PORTS=%s is no port and no range such as 50000-50999: any port "
 		"is used\n",
@@ -87,6 +88,7 @@ int util_port_bind(int fd, const struct sockaddr *addr, socklen_t len)
 		if (errno != EADDRINUSE && errno != EACCES)
 			return -errno;
 	}
+	/* In any process: others have taken the ports. */
 	UTIL_WARN_SELDOM(
 		FABRIC,
 		"FI_COPYRPC_PORTS=%s: all these ports are in use on this host; an endpoint "

@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "util/job.h"
 #include "util/log.h"
 #include "util/param.h"
 #include "util/port.h"
@@ -76,7 +77,7 @@ static int udp_sock_buffer(int fd, int force, int plain, int want)
 	return got / 2; /* the kernel reports twice the usable size */
 }
 
-/** Logs a small buffer, once per process. */
+/** Logs a small buffer, once per process and in one process of the job on this host. */
 static void udp_sock_warn(int got, int want)
 {
 	static bool logged;
@@ -84,11 +85,11 @@ static void udp_sock_warn(int got, int want)
 	if (got >= want || got >= UDP_BUF_WARN ||
 	    __atomic_exchange_n(&logged, true, __ATOMIC_RELAXED))
 		return;
-	UTIL_WARN(EP_CTRL,
-		  "UDP sockets hold %d bytes, %d are needed: large messages are slower, and "
-		  "bursts of many peers are lost and sent again. Raise the limit: "
-		  "sysctl -w net.core.rmem_max=%d\n",
-		  got, want, want);
+	UTIL_WARN_HOST(EP_CTRL,
+		       "UDP sockets hold %d bytes, %d are needed: large messages are slower, and "
+		       "bursts of many peers are lost and sent again. Raise the limit: "
+		       "sysctl -w net.core.rmem_max=%d\n",
+		       got, want, want);
 }
 
 /** Returns the buffer size that a socket needs. */

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "util/job.h"
 #include "util/log.h"
 #include "util/param.h"
 
@@ -97,9 +98,10 @@ static bool cpr_path_is_memory(const struct cpr_path *path)
 /** Logs that processes of this host have to use other paths. */
 static void cpr_paths_warn_memory(void)
 {
-	UTIL_WARN_SELDOM(FABRIC,
-			 "no shared memory: the system refuses memfd_create (a seccomp filter?); "
-			 "processes of this host are reached by slower paths, so permit it\n");
+	UTIL_WARN_HOST_SELDOM(FABRIC,
+			      "no shared memory: the system refuses memfd_create (a seccomp "
+			      "filter?); processes of this host are reached by slower paths, so "
+			      "permit it\n");
 }
 
 static int cpr_paths_no_device(const char *text, bool no_memory, bool log)
