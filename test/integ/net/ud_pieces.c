@@ -3,9 +3,9 @@
  * Time of a message of several pieces on a network that loses packets, beside that of one buffer.
  *
  * Two endpoints of this process send 1 MiB in turns as one buffer and as four pieces of different
- * lengths. Each message arrives whole, within seconds. The median of the pieces' times is at most
- * RATIO times that of one buffer: the loss of a packet costs the same whatever the message is made
- * of.
+ * lengths. Each message arrives whole. The median of the pieces' times is at most RATIO times that
+ * of one buffer, if need be after more turns: the loss of a packet costs the same whatever the
+ * message is made of. Times are processor times, which do not contain what other processes take.
  *
  * usage: FI_COPYRPC_FAULT=drop=0.3 ud_pieces [turns]
  */
@@ -16,8 +16,9 @@
 #define LEN      (1u << 20)
 #define PIECES   4
 #define TURNS    200
-#define PATIENCE 30.0 /* seconds for one message */
-#define RATIO    1.5  /* found: 0.9 to 1.2; 1.6 and more in CONT frames, piece by piece */
+#define PATIENCE 120.0 /* seconds for one message */
+#define RATIO    1.2   /* found: 1.0 to 1.1; 1.6 and more in CONT frames, piece by piece */
+#define TRIES    3     /* of so many turns, on a busy machine: each adds to those before */
 
 static struct fab from, to;
 static fi_addr_t peer;
@@ -34,11 +35,22 @@ static int poll_both(void)
 	return ended;
 }
 
-/* Sends the message in pieces, and returns the seconds until both ends have completed. */
+static double cpu_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/*
+ * Sends the message in pieces, and returns the processor time until both ends have completed. As
+ * this thread polls without a pause, that is all the time but for what other processes take.
+ */
 static double transfer(uint32_t pieces, uint64_t tag)
 {
 	struct iovec iov[PIECES];
-	double begin = fab_seconds();
+	double begin = fab_seconds(), cpu = cpu_seconds();
 	ssize_t ret;
 	int ended = 0;
 
@@ -58,8 +70,9 @@ static double transfer(uint32_t pieces, uint64_t tag)
 		FAB_TRUE(fab_seconds() - begin < PATIENCE);
 		ended += poll_both();
 	}
+	cpu = cpu_seconds() - cpu;
 	FAB_TRUE(!memcmp(in, out, LEN));
-	return fab_seconds() - begin;
+	return cpu;
 }
 
 static int compare(const void *a, const void *b)
@@ -76,31 +89,53 @@ static double median(double *seconds, int cnt)
 	return seconds[cnt / 2];
 }
 
-int main(int argc, char **argv)
+/* Sends both kinds of message in turns, behind those that `cnt` tells of. */
+static void take_turns(double *one, double *four, int cnt, int turns)
 {
-	struct sockaddr_in local = { .sin_family = AF_INET };
-	int turns = argc > 1 ? atoi(argv[1]) : TURNS;
-	double one[TURNS], four[TURNS], times;
-
-	FAB_TRUE(turns > 0 && turns <= TURNS);
-
-	inet_pton(AF_INET, "127.0.0.1", &local.sin_addr);
-	fab_open(&from, &local, FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
-	fab_open(&to, &local, FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
-	FAB_TRUE(from.info->tx_attr->iov_limit >= PIECES);
-	FAB_TRUE(fi_av_insert(from.av, &to.addr, 1, &peer, 0, NULL) == 1);
-	for (uint32_t i = 0; i < LEN; i++)
-		out[i] = (uint8_t)(i * 2654435761u >> 24);
-	transfer(1, 1); /* connects */
-	for (int i = 0; i < turns; i++) {
+	for (int i = cnt; i < cnt + turns; i++) {
 		one[i] = transfer(1, 2 * (uint64_t)i + 2);
 		four[i] = transfer(PIECES, 2 * (uint64_t)i + 3);
 	}
-	times = median(four, turns) / median(one, turns);
+}
+
+/* Reports the medians of the turns so far, and returns their ratio. Sorts the seconds. */
+static double compare_turns(double *one, double *four, int cnt)
+{
+	double times = median(four, cnt) / median(one, cnt);
+
 	printf("ud_pieces: %d turns, medians: one buffer %.2f ms, %d pieces %.2f ms, %.2f times as "
 	       "long; longest %.0f and %.0f ms\n",
-	       turns, median(one, turns) * 1e3, PIECES, median(four, turns) * 1e3, times,
-	       one[turns - 1] * 1e3, four[turns - 1] * 1e3);
-	FAB_TRUE(times <= RATIO);
-	return 0;
+	       cnt, median(one, cnt) * 1e3, PIECES, median(four, cnt) * 1e3, times,
+	       one[cnt - 1] * 1e3, four[cnt - 1] * 1e3);
+	fflush(stdout);
+	return times;
+}
+
+static void open_both(void)
+{
+	struct sockaddr_in local = fab_addr("127.0.0.1", 0);
+
+	fab_open(&from, &local, FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
+	fab_open(&to, &local, FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
+	FAB_TRUE(from.info->tx_attr->iov_limit >= PIECES);
+	peer = fab_insert(&from, &to.addr);
+	for (uint32_t i = 0; i < LEN; i++)
+		out[i] = (uint8_t)(i * 2654435761u >> 24);
+	transfer(1, 1); /* connects */
+}
+
+int main(int argc, char **argv)
+{
+	static double one[TRIES * TURNS], four[TRIES * TURNS];
+	int turns = argc > 1 ? atoi(argv[1]) : TURNS;
+
+	FAB_TRUE(turns > 0 && turns <= TURNS);
+	open_both();
+	for (int i = 0; i < TRIES; i++) {
+		take_turns(one, four, i * turns, turns);
+		if (compare_turns(one, four, (i + 1) * turns) <= RATIO)
+			return 0;
+	}
+	fprintf(stderr, "ud_pieces: more than %.1f times as long\n", RATIO);
+	return 1;
 }
