@@ -115,7 +115,7 @@ bool cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int
 	int ret;
 
 	must("mem_reg", m5_dev_ops.mem_reg(e->dev, buf, len, DEV_MEM_REMOTE_READ, &send->mem));
-	ret = m5_tm_send(e->peer, &send->tm, COST_TAG, (uintptr_t)buf,
+	ret = m5_tm_send(e->peer, &send->tm, COST_TAG, false, 0, (uintptr_t)buf,
 			 (uint32_t)send->mem->remote_key, (uint32_t)len);
 	if (!ret)
 		return true;

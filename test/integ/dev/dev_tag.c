@@ -14,6 +14,7 @@
  */
 #include "dev_tag.h"
 
+#include <poll.h>
 #include <rdma/fi_errno.h>
 #include <signal.h>
 #include <string.h>
@@ -25,6 +26,7 @@
 #include "util/param.h"
 
 #define PEER_MS     2000
+#define SLEEP_MS    5
 #define SENDS_ALIVE (SENDS / 2) /* sends of side 0 before side 1 has died */
 
 struct m5_tm *tm;
@@ -49,6 +51,47 @@ void tag_wait(struct m5_tm_event *ev)
 		CHECK(util_clock_ns() - begin < STUCK_NS);
 }
 
+bool tag_sleep(struct m5_tm_event *ev, uint32_t *woken)
+{
+	struct pollfd pfd = { .fd = m5_dev_ops.wait_fd(dev), .events = POLLIN };
+	int ready;
+
+	if (m5_dev_ops.arm(dev))
+		return m5_tm_poll(tm, ev);
+	ready = poll(&pfd, 1, SLEEP_MS);
+	CHECK(ready >= 0);
+	*woken += (uint32_t)ready;
+	if (!m5_tm_poll(tm, ev))
+		return false;
+	/* An event may have come behind the time's end. The device announces it all the same. */
+	CHECK(ready || poll(&pfd, 1, PEER_MS) == 1);
+	return true;
+}
+
+uint64_t tag_mix(uint64_t x)
+{
+	x = (x ^ x >> 31) * 0x7fb5d329728ea185ull;
+	x = (x ^ x >> 27) * 0x81dadef4bc2dd44dull;
+	return x ^ x >> 33;
+}
+
+/* Returns the data of a message, in the lower half, and in the bit above whether it has any. */
+static uint64_t data_of(int from, uint32_t seq)
+{
+	return tag_mix(seq * 2ull + (unsigned)from + 1234) >> 31;
+}
+
+static bool has_data(int from, uint32_t seq)
+{
+	return data_of(from, seq) >> 32;
+}
+
+void tag_check_data(uint32_t seq, bool has, uint32_t data)
+{
+	CHECK(has == has_data(!side, seq));
+	CHECK(data == (has ? (uint32_t)data_of(!side, seq) : 0));
+}
+
 bool tag_send(uint32_t seq, uint64_t tag, uint32_t len)
 {
 	struct send *send = sends;
@@ -60,9 +103,10 @@ bool tag_send(uint32_t seq, uint64_t tag, uint32_t len)
 		return false;
 	for (uint32_t i = 0; i < len; i++)
 		send->buf[i] = pair_pattern(seq, i);
-	ret = m5_tm_send(peer, &send->tm, tag, (uintptr_t)send->buf, (uint32_t)tx_mem->remote_key,
-			 len);
+	ret = m5_tm_send(peer, &send->tm, tag, has_data(side, seq), (uint32_t)data_of(side, seq),
+			 (uintptr_t)send->buf, (uint32_t)tx_mem->remote_key, len);
 	CHECK(!ret || ret == -FI_EAGAIN);
+	CHECK(ret || m5_tm_find(peer, send->tm.id) == &send->tm);
 	send->is_open = !ret;
 	return !ret;
 }
@@ -178,7 +222,7 @@ static void stop_receive(void)
 		tag_check(recvs[seq].buf, seq, LEN_MAX);
 	for (uint32_t seq = 0; seq < SENDS; seq++) {
 		for (tag_wait(&ev); ev.kind == M5_TM_MATCHED; tag_wait(&ev))
-			;
+			tag_check_data((uint32_t)ev.recv->tag, ev.has_data, ev.data);
 		CHECK(ev.kind == M5_TM_RECEIVED && ev.recv == &recvs[seq].tm);
 		CHECK(!ev.status && ev.len == LEN_MAX && ev.recv->tag == seq);
 	}

@@ -33,11 +33,26 @@ extern uint32_t lkey; /* of all buffers of receives */
 /** Polls until there is an event. */
 void tag_wait(struct m5_tm_event *ev);
 
-/** Fills the buffer of a free send and sends it as message `seq`. Returns false without room. */
+/**
+ * Sleeps for a short time, unless there is something to do or the device wakes this process. Polls
+ * once. Returns true if there is an event. Counts in *woken the sleeps that the device has ended.
+ */
+bool tag_sleep(struct m5_tm_event *ev, uint32_t *woken);
+
+/** Returns 64 random bits, the same for the same x. */
+uint64_t tag_mix(uint64_t x);
+
+/**
+ * Fills the buffer of a free send and sends it as message `seq`, half of them with data. Returns
+ * false without room.
+ */
 bool tag_send(uint32_t seq, uint64_t tag, uint32_t len);
 
 /** Checks the first `len` bytes of message seq. */
 void tag_check(const uint8_t *buf, uint32_t seq, uint32_t len);
+
+/** Checks the data of the other side's message seq. */
+void tag_check_data(uint32_t seq, bool has_data, uint32_t data);
 
 /** Exchanges `msgs` messages with the other side, matched in every way. */
 void match_play(uint32_t msgs);

@@ -4,7 +4,8 @@
  *
  * Each side sends `msgs` messages with tags of three bits, and posts receives for one tag, for a
  * group of four, or for any; some are kept out of the device's list, some are removed again. Local
- * messages stand for what another path brings.
+ * messages stand for what another path brings. Some messages without a receive are refused: their
+ * senders end all the same. Now and then a side sleeps until the device wakes it.
  *
  * The judge knows the tag of each message of the peer by its number. A receive must take the oldest
  * unmatched message that it accepts, and no older open receive may accept the same message.
@@ -37,23 +38,18 @@ static uint32_t unexpected_cnt;
 static bool is_matched[MSGS_MAX];
 static uint32_t total, first, matched_cnt, ended_cnt, sent, done;
 static uint64_t orders;
-static uint32_t by_device, by_software, locals, removed, too_long, late;
-
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 31) * 0x7fb5d329728ea185ull;
-	x = (x ^ x >> 27) * 0x81dadef4bc2dd44dull;
-	return x ^ x >> 33;
-}
+static uint32_t by_device, by_software, locals, removed, too_long, late, refused, woken,
+	woken_by_match;
 
 static uint64_t tag_of(int from, uint32_t seq)
 {
-	return mix(seq * 2ull + (unsigned)from + 1) % 8;
+	return tag_mix(seq * 2ull + (unsigned)from + 1) % 8;
 }
 
 static uint32_t len_of(int from, uint32_t seq)
 {
-	return LEN_MIN + (uint32_t)(mix(seq * 2ull + (unsigned)from + 77) % (LEN_MAX - LEN_MIN));
+	return LEN_MIN +
+	       (uint32_t)(tag_mix(seq * 2ull + (unsigned)from + 77) % (LEN_MAX - LEN_MIN));
 }
 
 static bool accepts(const struct recv *recv, uint64_t tag)
@@ -80,6 +76,13 @@ static int oldest_recv(uint64_t tag)
 
 /* ---- the judge ---- */
 
+/* Records a match of the message. */
+static void count_match(uint32_t seq)
+{
+	is_matched[seq] = true;
+	matched_cnt++;
+}
+
 /* Receive i takes a message with this tag. Returns the number of the message. */
 static uint32_t judge(unsigned i, uint64_t tag)
 {
@@ -98,8 +101,7 @@ static uint32_t judge(unsigned i, uint64_t tag)
 	CHECK(seq < total);
 	for (unsigned k = 0; k < TAGS; k++)
 		CHECK(!is_posted(k) || how[k].order > how[i].order || !accepts(&recvs[k], tag));
-	is_matched[seq] = true;
-	matched_cnt++;
+	count_match(seq);
 	how[i].seq = seq;
 	return seq;
 }
@@ -128,6 +130,15 @@ static void fetch(unsigned i, const struct m5_tm_request *request)
 	CHECK(!ret);
 }
 
+static void judge_request(unsigned i, const struct m5_tm_request *request)
+{
+	uint32_t seq = judge(i, request->tag);
+
+	CHECK(len_of(!side, seq) == request->len);
+	tag_check_data(seq, request->has_data, request->data);
+	CHECK(request->peer == peer);
+}
+
 /* Gives a request to the oldest receive, or keeps it. */
 static void take_unexpected(const struct m5_tm_request *request)
 {
@@ -142,9 +153,35 @@ static void take_unexpected(const struct m5_tm_request *request)
 		CHECK(!m5_tm_remove(tm, &recvs[i].tm, true));
 		late++;
 	}
-	CHECK(len_of(!side, judge((unsigned)i, request->tag)) == request->len);
+	judge_request((unsigned)i, request);
 	by_software++;
 	fetch((unsigned)i, request);
+}
+
+static void drop_kept(uint32_t k)
+{
+	memmove(&unexpected[k], &unexpected[k + 1], (--unexpected_cnt - k) * sizeof(unexpected[k]));
+}
+
+/* Refuses the oldest request that was kept. No message with its tag came before it. */
+static void refuse_kept(void)
+{
+	uint32_t seq = 0;
+	int ret;
+
+	if (!unexpected_cnt)
+		return;
+	ret = m5_tm_finish(&unexpected[0]);
+	CHECK(!ret || ret == -FI_EAGAIN);
+	if (ret)
+		return;
+	while (is_matched[seq] || tag_of(!side, seq) != unexpected[0].tag)
+		seq++;
+	CHECK(seq < total && len_of(!side, seq) == unexpected[0].len);
+	count_match(seq);
+	ended_cnt++;
+	refused++;
+	drop_kept(0);
 }
 
 static bool take_kept(unsigned i)
@@ -155,9 +192,8 @@ static bool take_kept(unsigned i)
 		if (!accepts(&recvs[i], unexpected[k].tag))
 			continue;
 		request = unexpected[k];
-		memmove(&unexpected[k], &unexpected[k + 1],
-			(--unexpected_cnt - k) * sizeof(request));
-		judge(i, request.tag);
+		drop_kept(k);
+		judge_request(i, &request);
 		by_software++;
 		fetch(i, &request);
 		return true;
@@ -209,6 +245,13 @@ static void post(unsigned i, uint64_t mask)
 
 /* ---- events ---- */
 
+/* Checks what the event of a match tells of the message. */
+static void judge_match(unsigned i, const struct m5_tm_event *ev)
+{
+	tag_check_data(judge(i, ev->recv->tag), ev->has_data, ev->data);
+	CHECK(ev->peer == peer);
+}
+
 static void handle(const struct m5_tm_event *ev)
 {
 	unsigned i =
@@ -217,7 +260,7 @@ static void handle(const struct m5_tm_event *ev)
 	switch (ev->kind) {
 	case M5_TM_MATCHED:
 		CHECK(how[i].state == R_LISTED || how[i].state == R_REMOVING);
-		judge(i, ev->recv->tag);
+		judge_match(i, ev);
 		by_device++;
 		break;
 	case M5_TM_RECEIVED:
@@ -225,7 +268,8 @@ static void handle(const struct m5_tm_event *ev)
 		end_recv(i, ev->len);
 		break;
 	case M5_TM_TOO_LONG:
-		judge(i, ev->recv->tag);
+		judge_match(i, ev);
+		CHECK(ev->request.has_data == ev->has_data && ev->request.data == ev->data);
 		too_long++;
 		fetch(i, &ev->request);
 		break;
@@ -235,6 +279,7 @@ static void handle(const struct m5_tm_event *ev)
 		break;
 	case M5_TM_UNEXPECTED: take_unexpected(&ev->request); break;
 	case M5_TM_SENT:
+		CHECK(!m5_tm_find(peer, ev->send->id));
 		UTIL_CONTAINER_OF(ev->send, struct send, tm)->is_open = false;
 		done++;
 		break;
@@ -248,6 +293,17 @@ static void poll_some(void)
 
 	while (m5_tm_poll(tm, &ev))
 		handle(&ev);
+}
+
+static void sleep_once(void)
+{
+	uint32_t before = woken;
+	struct m5_tm_event ev;
+
+	if (!tag_sleep(&ev, &woken))
+		return;
+	woken_by_match += woken > before && ev.kind == M5_TM_MATCHED;
+	handle(&ev);
 }
 
 /* Takes a posted receive out of the list. Returns false if a message was faster. */
@@ -300,6 +356,8 @@ static void step(void)
 			removed += take_out(i);
 		break;
 	case 1: local_message(); break;
+	case 2 ... 3: refuse_kept(); break;
+	case 4 ... 5: sleep_once(); break;
 	default: poll_some(); break;
 	case 11 ... 30:
 		if (how[i].state == R_FREE)
@@ -330,5 +388,8 @@ void match_play(uint32_t msgs)
 	       side, total, by_device, too_long, by_software);
 	printf("side %d: %u receives late, %u removed, %u taken by others\n", side, late, removed,
 	       locals);
+	printf("side %d: %u messages refused, woken %u times, by a match %u\n", side, refused,
+	       woken, woken_by_match);
 	CHECK(by_device > total / 50 && by_software && too_long && removed && locals);
+	CHECK(total < 1000 || (refused && woken_by_match));
 }

@@ -13,6 +13,15 @@
 
 TestSuite(m5_tm, .timeout = 200);
 
+/* Checks the three bytes behind the opcode of a header. */
+static void expect_note(const uint8_t *head, uint32_t id, bool has_data)
+{
+	cr_expect_lt(id, 1u << M5_TM_ID_BITS);
+	cr_expect_eq(head[1], id >> 16 | (has_data ? 0x80 : 0));
+	cr_expect_eq(head[2], (uint8_t)(id >> 8));
+	cr_expect_eq(head[3], (uint8_t)id);
+}
+
 Test(m5_tm, append_names_the_next_entry_and_states_what_was_handled, .init = setup,
      .fini = teardown)
 {
@@ -80,40 +89,65 @@ Test(m5_tm, without_room_operations_wait, .init = setup, .fini = teardown)
 	ev.request = (struct m5_tm_request){ .peer = peer, .len = 100 };
 	cr_expect_eq(m5_tm_fetch(&ev.request, &recv, user_buf, 32, 1), -FI_EAGAIN, "two blocks");
 	peer->sq.pi = BLOCKS;
-	cr_expect_eq(m5_tm_send(peer, &send, 1, 4096, 1, 100), -FI_EAGAIN);
+	cr_expect_eq(m5_tm_finish(&ev.request), -FI_EAGAIN);
+	cr_expect_eq(m5_tm_send(peer, &send, 1, false, 0, 4096, 1, 100), -FI_EAGAIN);
 	cr_expect_eq(tm->sends.used_cnt, 0);
+	cr_expect_eq(peer->sq.pi, BLOCKS);
+}
+
+Test(m5_tm, appends_leave_half_of_the_queue_to_removals, .init = setup, .fini = teardown)
+{
+	struct m5_tm_recv more;
+
+	tm->sq.pi = tm->sq.rung = BLOCKS / 2 - 1; /* in flight */
+	append_recv();
+	cr_expect_eq(m5_tm_append(tm, &more, 1, 1, user_buf, 32, 1, false), -FI_EAGAIN);
+	cr_expect_eq(tm->tags.listed_cnt, 1);
+	cr_expect_eq(m5_tm_remove(tm, &recv, false), 0);
+	tm->sq.ci = 2;
+	cr_expect_eq(m5_tm_append(tm, &more, 1, 1, user_buf, 32, 1, false), 0);
 }
 
 Test(m5_tm, a_request_is_one_block, .init = setup, .fini = teardown)
 {
-	uint8_t id[4];
-
-	cr_assert_eq(m5_tm_send(peer, &send, 0x0102030405060708, 0x1122334455667788, 0xaabbccdd,
-				0x10000),
+	cr_assert_eq(m5_tm_send(peer, &send, 0x0102030405060708, true, 0xc0de1234,
+				0x1122334455667788, 0xaabbccdd, 0x10000),
 		     0);
-	for (unsigned i = 0; i < 4; i++)
-		id[i] = (uint8_t)(send.id >> 8 * (3 - i));
 	EXPECT_AT(tx.buf,
 		  /* control: SEND, 4 units */
 		  0x00, 0x00, 0x00, 0x0a, 0x11, 0x11, 0x11, 0x04, 0x00, 0x00, 0x00, 0x00, 0x00,
 		  0x00, 0x00, 0x00,
 		  /* 32 bytes inline: request */
-		  0x80, 0x00, 0x00, 0x20, 0x01, 0x00, 0x00, 0x00);
-	EXPECT_AT(tx.buf + 28,
-		  /* tag; address, key, length */
-		  0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x11, 0x22, 0x33, 0x44, 0x55,
-		  0x66, 0x77, 0x88, 0xaa, 0xbb, 0xcc, 0xdd, 0x00, 0x01, 0x00, 0x00);
-	cr_expect_eq(memcmp(tx.buf + 24, id, 4), 0);
+		  0x80, 0x00, 0x00, 0x20, 0x01);
+	expect_note(tx.buf + 20, send.id, true);
+	EXPECT_AT(tx.buf + 24,
+		  /* data; tag; address, key, length */
+		  0xc0, 0xde, 0x12, 0x34, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x11,
+		  0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0xaa, 0xbb, 0xcc, 0xdd, 0x00, 0x01,
+		  0x00, 0x00);
 	cr_expect_eq(be32toh(tx.record[M5_DBR_SEND]), 1);
-	cr_expect_eq(m5_tm_send(peer, &send, 1, 1, 1, 0), -FI_EINVAL);
-	cr_expect_eq(m5_tm_send(peer, &send, 1, 1, 1, M5_TM_LEN_MAX + 1), -FI_EINVAL);
+	cr_expect_eq(m5_tm_send(peer, &send, 1, false, 0, 1, 1, 0), -FI_EINVAL);
+	cr_expect_eq(m5_tm_send(peer, &send, 1, false, 0, 1, 1, M5_TM_LEN_MAX + 1), -FI_EINVAL);
+}
+
+Test(m5_tm, a_request_without_data_has_no_bytes_of_them, .init = setup, .fini = teardown)
+{
+	cr_assert_eq(m5_tm_send(peer, &send, 1, false, 0xc0de1234, 4096, 1, 100), 0);
+	expect_note(tx.buf + 20, send.id, false);
+	EXPECT_AT(tx.buf + 24, 0x00, 0x00, 0x00, 0x00, 0x00);
 }
 
 Test(m5_tm, a_fetch_reads_and_then_tells_the_sender, .init = setup, .fini = teardown)
 {
+	static const uint8_t note[3] = { 0x92, 0x34, 0x56 };
+
 	arrive(M5_APP_UNEXPECTED, RX, 0, M5_TMH_REQUEST, 0x01020304, 500);
+	memcpy(bufs + 1, note, 3);
 	cr_assert(poll_one());
 	cr_assert_eq(ev.kind, M5_TM_UNEXPECTED);
+	cr_expect_eq(ev.request.id, 0x123456);
+	cr_expect(ev.request.has_data);
+	cr_expect_eq(ev.request.data, 0x01020304);
 	cr_expect_eq(m5_tm_fetch(&ev.request, &recv, user_buf, 501, 1), -FI_EINVAL);
 	cr_assert_eq(m5_tm_fetch(&ev.request, &recv, user_buf, 200, 0x00c0ffee), 0);
 	EXPECT_AT(tx.buf,
@@ -125,7 +159,7 @@ Test(m5_tm, a_fetch_reads_and_then_tells_the_sender, .init = setup, .fini = tear
 	EXPECT_AT(tx.buf + 64,
 		  /* SEND, 4 units, fence and signal; FIN with the headers of the request */
 		  0x00, 0x00, 0x01, 0x0a, 0x11, 0x11, 0x11, 0x04, 0x00, 0x00, 0x00, 0x88, 0x00,
-		  0x00, 0x00, 0x00, 0x80, 0x00, 0x00, 0x20, 0x02, 0x00, 0x00, 0x00, 0x01, 0x02,
+		  0x00, 0x00, 0x00, 0x80, 0x00, 0x00, 0x20, 0x02, 0x92, 0x34, 0x56, 0x01, 0x02,
 		  0x03, 0x04, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x55, 0x00, 0x00, 0x7f,
 		  0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0xab, 0xcd, 0x00, 0x00, 0x01, 0xf4);
 	cr_expect_eq(be32toh(tx.record[M5_DBR_SEND]), 2, "one doorbell");
@@ -135,4 +169,30 @@ Test(m5_tm, a_fetch_reads_and_then_tells_the_sender, .init = setup, .fini = tear
 	cr_expect_eq(ev.recv, &recv);
 	cr_expect_eq(ev.len, 200);
 	cr_expect_eq(recv.tag, 0x55);
+}
+
+/* The FIN reports only where the queue needs a report, and then ends no receive. */
+Test(m5_tm, a_finish_tells_the_sender_and_reads_nothing, .init = setup, .fini = teardown)
+{
+	const struct m5_tm_request request = { peer, 0x55, 0x7f0000001000, 0xabcd, 500, 7, 0, 0 };
+
+	for (uint16_t i = 0; i < 2 * BLOCKS; i++) {
+		const uint8_t *wqe = tx.buf + (size_t)(i % BLOCKS) * 64;
+
+		cr_assert_eq(m5_tm_finish(&request), 0);
+		cr_expect_eq(wqe[3], M5_OP_SEND);
+		cr_expect_eq(wqe[11], i % 4 == 3 ? M5_CTRL_SIGNAL : 0);
+		EXPECT_AT(wqe + 16,
+			  /* 32 bytes inline: FIN, id, no data; tag; address, key, length */
+			  0x80, 0x00, 0x00, 0x20, 0x02, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00, 0x00,
+			  0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x55, 0x00, 0x00, 0x7f, 0x00,
+			  0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0xab, 0xcd, 0x00, 0x00, 0x01, 0xf4);
+		cr_expect_eq(be32toh(tx.record[M5_DBR_SEND]), i + 1u);
+		if (i % 4 == 3)
+			cq_device_write(&cq, M5_CQE_REQ << 4, TX, i, 0);
+		cr_expect_not(poll_one());
+	}
+	cr_expect_eq(m5_sq_in_flight(&peer->sq), 0);
+	m5_tm_peer_fail(peer, -FI_EIO);
+	cr_expect_eq(m5_tm_finish(&request), -FI_EIO);
 }

@@ -8,7 +8,23 @@
 #include <rdma/fi_errno.h>
 
 #include "bytes.h"
+#include "fake_dev.h"
 #include "tm_device.h"
+
+/* Writes the bytes of a header that name the send. */
+static void name_send(uint8_t *head, uint32_t id, bool has_data)
+{
+	head[1] = (uint8_t)(id >> 16 | (has_data ? 0x80 : 0));
+	head[2] = (uint8_t)(id >> 8);
+	head[3] = (uint8_t)id;
+}
+
+/* Simulates the arrival of the end of a send. */
+static void arrive_fin(uint32_t qpn, uint16_t idx, uint32_t id)
+{
+	arrive(M5_APP_NO_TAG, qpn, idx, M5_TMH_FIN, 0, 100);
+	name_send(bufs + (size_t)idx * 64, id, false);
+}
 
 static void expect_down(int status)
 {
@@ -17,7 +33,7 @@ static void expect_down(int status)
 	cr_expect_eq(ev.peer, peer);
 	cr_expect_eq(ev.status, status);
 	cr_expect_not(poll_one(), "reported once");
-	cr_expect_eq(m5_tm_send(peer, &send, 1, 4096, 1, 100), status);
+	cr_expect_eq(m5_tm_send(peer, &send, 1, false, 0, 4096, 1, 100), status);
 }
 
 Test(m5_tm, a_match_and_then_its_bytes, .init = setup, .fini = teardown)
@@ -25,12 +41,16 @@ Test(m5_tm, a_match_and_then_its_bytes, .init = setup, .fini = teardown)
 	uint8_t head[32];
 
 	append_recv();
-	fill_head(head, M5_TMH_REQUEST, 1, 100);
+	fill_head(head, M5_TMH_REQUEST, 0xc0de1234, 100);
+	name_send(head, 0x7fffff, true);
 	complete(M5_CQE_NO_PACKET, RX, 0, M5_APP_CONSUMED, recv.entry, 0, head);
 	complete(M5_CQE_RESP_SEND, RX, 0, M5_APP_EXPECTED, recv.entry, 100, NULL);
 	cr_assert(poll_one());
 	cr_expect_eq(ev.kind, M5_TM_MATCHED);
 	cr_expect_eq(ev.recv, &recv);
+	cr_expect_eq(ev.peer, peer);
+	cr_expect(ev.has_data);
+	cr_expect_eq(ev.data, 0xc0de1234);
 	cr_expect_eq(recv.tag, 0x55);
 	cr_expect_eq(m5_tm_remove(tm, &recv, false), -FI_EALREADY);
 	cr_assert(poll_one());
@@ -41,16 +61,36 @@ Test(m5_tm, a_match_and_then_its_bytes, .init = setup, .fini = teardown)
 	cr_expect_eq(be32toh(cq.record[0]), 2, "the CQEs are given back");
 }
 
+Test(m5_tm, a_match_without_data_or_by_a_closed_peer, .init = setup, .fini = teardown)
+{
+	uint8_t head[32];
+
+	append_recv();
+	fill_head(head, M5_TMH_REQUEST, 0xc0de1234, 100);
+	name_send(head, 0x7fffff, false);
+	complete(M5_CQE_NO_PACKET, RX, 0, M5_APP_CONSUMED, recv.entry, 0, head);
+	peer->is_closed = true;
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, M5_TM_MATCHED);
+	cr_expect_null(ev.peer);
+	cr_expect_not(ev.has_data);
+	cr_expect_eq(ev.data, 0);
+}
+
 Test(m5_tm, a_message_of_one_packet_is_match_and_bytes, .init = setup, .fini = teardown)
 {
 	uint8_t head[32];
 
 	append_recv();
-	fill_head(head, M5_TMH_EAGER, 1, 0);
+	fill_head(head, M5_TMH_EAGER, 99, 0);
+	name_send(head, 1, true);
 	complete(M5_CQE_RESP_SEND, RX, 0, M5_APP_CONSUMED_MSG, recv.entry, 77, head);
 	cr_assert(poll_one());
 	cr_expect_eq(ev.kind, M5_TM_RECEIVED);
 	cr_expect_eq(ev.len, 77);
+	cr_expect_eq(ev.peer, peer);
+	cr_expect(ev.has_data);
+	cr_expect_eq(ev.data, 99);
 	cr_expect_eq(recv.tag, 0x55);
 }
 
@@ -70,7 +110,8 @@ Test(m5_tm, a_match_whose_bytes_do_not_come_ends_with_an_error, .init = setup, .
 Test(m5_tm, a_request_longer_than_the_buffer_is_read_from_it, .init = setup, .fini = teardown)
 {
 	append_recv();
-	fill_head(user_buf, M5_TMH_REQUEST, 7, 201);
+	fill_head(user_buf, M5_TMH_REQUEST, 77, 201);
+	name_send(user_buf, 0x123456, true);
 	complete(M5_CQE_RESP_SEND, RX, 0, M5_APP_TOO_LONG, recv.entry, 32, user_buf);
 	cr_assert(poll_one());
 	cr_expect_eq(ev.kind, M5_TM_TOO_LONG);
@@ -78,6 +119,10 @@ Test(m5_tm, a_request_longer_than_the_buffer_is_read_from_it, .init = setup, .fi
 	cr_expect_eq(ev.request.peer, peer);
 	cr_expect_eq(ev.request.len, 201);
 	cr_expect_eq(ev.request.addr, 0x7f0000001000);
+	cr_expect_eq(ev.request.id, 0x123456);
+	cr_expect(ev.has_data && ev.request.has_data);
+	cr_expect_eq(ev.data, 77);
+	cr_expect_eq(ev.request.data, 77);
 }
 
 Test(m5_tm, a_removal_ends_the_receive_or_says_nothing, .init = setup, .fini = teardown)
@@ -120,7 +165,7 @@ Test(m5_tm, the_device_learns_of_handled_requests_when_nothing_is_left, .init = 
 	arrive(M5_APP_UNEXPECTED, RX, 2, M5_TMH_REQUEST, 3, 500);
 	cr_assert(poll_one());
 	cr_assert(poll_one());
-	cr_expect_eq(ev.request.id, 3);
+	cr_expect_eq(ev.request.peer, peer);
 	cr_expect_eq(tm->sq.pi, 1);
 	cr_expect_not(poll_one());
 	cr_expect_eq(tm->sq.pi, 2);
@@ -142,7 +187,8 @@ Test(m5_tm, the_device_learns_of_many_requests_without_receives, .init = setup, 
 Test(m5_tm, receive_wqes_are_given_back, .init = setup, .fini = teardown)
 {
 	for (uint16_t n = 0; n < 5 * WQES; n++) {
-		arrive(M5_APP_UNEXPECTED, RX, n % WQES, M5_TMH_REQUEST, n, 500);
+		arrive(M5_APP_UNEXPECTED, RX, n % WQES, M5_TMH_REQUEST, 0, 500);
+		name_send(bufs + (size_t)(n % WQES) * 64, n, false);
 		cr_assert(poll_one());
 		cr_expect_eq(ev.request.id, n);
 		cr_assert_geq(m5_recv_posted(&tm->srq.recv), WQES / 2);
@@ -156,15 +202,16 @@ Test(m5_tm, the_end_of_a_send_comes_by_either_queue_pair, .init = setup, .fini =
 	static const uint32_t qpn[] = { TX, RX };
 
 	for (uint16_t i = 0; i < 2; i++) {
-		cr_assert_eq(m5_tm_send(peer, &send, 1, 4096, 1, 100), 0);
-		arrive(M5_APP_NO_TAG, qpn[i], i, M5_TMH_FIN, send.id, 100);
+		cr_assert_eq(m5_tm_send(peer, &send, 1, false, 0, 4096, 1, 100), 0);
+		arrive_fin(qpn[i], i, send.id);
 		cr_assert(poll_one());
 		cr_expect_eq(ev.kind, M5_TM_SENT);
 		cr_expect_eq(ev.send, &send);
 		cr_expect(util_list_is_empty(&peer->sends));
+		cr_expect_null(m5_tm_find(peer, send.id));
 	}
 	cr_expect_eq(tm->handled, 0, "these do not count");
-	arrive(M5_APP_NO_TAG, TX, 2, M5_TMH_FIN, send.id, 100);
+	arrive_fin(TX, 2, send.id);
 	expect_down(-FI_EIO); /* a second end of the same send */
 }
 
@@ -174,10 +221,52 @@ Test(m5_tm, the_send_of_another_peer_cannot_be_ended, .init = setup, .fini = tea
 
 	util_list_init(&other.in_tm);
 	util_list_init(&other.sends);
-	cr_assert_eq(m5_tm_send(&other, &send, 1, 4096, 1, 100), 0);
-	arrive(M5_APP_NO_TAG, TX, 0, M5_TMH_FIN, send.id, 100);
+	cr_assert_eq(m5_tm_send(&other, &send, 1, false, 0, 4096, 1, 100), 0);
+	arrive_fin(TX, 0, send.id);
 	expect_down(-FI_EIO);
 	cr_expect_eq(other.err, 0);
+}
+
+Test(m5_tm, a_send_is_found_while_it_is_open, .init = setup, .fini = teardown)
+{
+	struct m5_tm_peer other = *peer;
+	struct m5_tm_send more;
+
+	util_list_init(&other.sends);
+	cr_expect_null(m5_tm_find(peer, 0), "no table yet");
+	cr_assert_eq(m5_tm_send(peer, &send, 1, false, 0, 4096, 1, 100), 0);
+	cr_assert_eq(m5_tm_send(peer, &more, 1, true, 1, 4096, 1, 100), 0);
+	cr_expect_eq(m5_tm_find(peer, send.id), &send);
+	cr_expect_eq(m5_tm_find(peer, more.id), &more);
+	cr_expect_null(m5_tm_find(&other, send.id));
+	cr_expect_null(m5_tm_find(peer, send.id | 1u << M5_TM_ID_BITS));
+	cr_expect_null(m5_tm_find(peer, send.id ^ 1u << UTIL_IDMAP_SLOT_BITS));
+	cr_expect_null(m5_tm_find(peer, UTIL_IDMAP_MAX - 1));
+	arrive_fin(TX, 0, send.id);
+	cr_assert(poll_one());
+	cr_expect_null(m5_tm_find(peer, send.id));
+	cr_expect_eq(m5_tm_find(peer, more.id), &more);
+}
+
+/* The map's ids have more bits than a header: each reuse of a slot changes both. */
+Test(m5_tm, ids_of_a_slot_differ_and_release_it, .init = setup, .fini = teardown)
+{
+	uint32_t last = UINT32_MAX, slots;
+
+	cr_assert_eq(m5_tm_send(peer, &send, 1, false, 0, 4096, 1, 100), 0);
+	slots = tm->sends.slot_cnt;
+	for (uint32_t i = 0; i < 20 * slots; i++) {
+		arrive_fin(TX, (uint16_t)(i % WQES), send.id);
+		cr_assert(poll_one());
+		cr_assert_eq(ev.send, &send);
+		peer->sq.ci = peer->sq.pi;
+		last = send.id;
+		cr_assert_eq(m5_tm_send(peer, &send, 1, false, 0, 4096, 1, 100), 0);
+		cr_assert_neq(send.id, last);
+	}
+	cr_expect_eq(tm->sends.slot_cnt, slots);
+	arrive_fin(TX, (uint16_t)(20 * slots % WQES), last);
+	expect_down(-FI_EIO);
 }
 
 static void expect_violation(uint8_t app_op, uint8_t op, uint32_t bytes, uint32_t len)
@@ -241,7 +330,7 @@ Test(m5_tm, an_error_completion_ends_its_peer, .init = setup, .fini = teardown)
 {
 	uint8_t *cqe = cq_device_at(&cq, 0);
 
-	cr_assert_eq(m5_tm_send(peer, &send, 1, 4096, 1, 100), 0);
+	cr_assert_eq(m5_tm_send(peer, &send, 1, false, 0, 4096, 1, 100), 0);
 	cq_device_write(&cq, M5_CQE_REQ_ERR << 4, TX, 0, 0);
 	cqe[55] = 0x15; /* retries exceeded */
 	expect_down(-FI_ETIMEDOUT);
@@ -274,4 +363,70 @@ Test(m5_tm, completions_that_contradict_the_list_end_all)
 		cr_expect_null(ev.peer);
 		teardown();
 	}
+}
+
+/* ---- sleeping ---- */
+
+/* Puts the list into a device. */
+static struct fake_dev *sleep_setup(void)
+{
+	struct fake_dev *f;
+
+	setup();
+	f = fake_dev_make();
+	util_list_init(&f->dev.tms);
+	util_list_push_back(&f->dev.tms, &tm->in_dev);
+	return f;
+}
+
+static void sleep_teardown(struct fake_dev *f)
+{
+	fake_dev_free(f);
+	teardown();
+}
+
+Test(m5_tm, a_completion_keeps_the_device_awake)
+{
+	struct fake_dev *f = sleep_setup();
+	struct dev *base = (struct dev *)&f->dev;
+
+	cr_expect_eq(m5_dev_arm(base), 0);
+	cr_expect_neq(cq.page[4], 0, "the arm register");
+	append_recv();
+	arrive(M5_APP_UNEXPECTED, RX, 0, M5_TMH_REQUEST, 1, 500);
+	cr_expect_eq(m5_dev_arm(base), -FI_EAGAIN);
+	cr_assert(poll_one());
+	cr_expect_eq(m5_dev_arm(base), -FI_EAGAIN, "WQEs are to be given back");
+	m5_cq_publish(&tm->cq);
+	tm->published = tm->cq.ci;
+	cr_expect_eq(m5_dev_arm(base), -FI_EAGAIN, "the device does not know of the request");
+	cr_expect_not(poll_one());
+	cr_expect_eq(m5_dev_arm(base), 0);
+	cr_assert_eq(m5_tm_append(tm, &recv, 1, 1, user_buf, 32, 1, true), 0);
+	cr_expect_eq(m5_dev_arm(base), -FI_EAGAIN, "a doorbell is due");
+	cr_expect_not(poll_one());
+	cr_expect_eq(m5_dev_arm(base), 0);
+	sleep_teardown(f);
+}
+
+Test(m5_tm, what_no_completion_announces_keeps_the_device_awake)
+{
+	struct fake_dev *f = sleep_setup();
+	struct dev *base = (struct dev *)&f->dev;
+
+	m5_tm_peer_fail(peer, -FI_ETIMEDOUT);
+	cr_expect_eq(m5_dev_arm(base), -FI_EAGAIN, "a peer has failed");
+	expect_down(-FI_ETIMEDOUT);
+	cr_expect_eq(m5_dev_arm(base), 0);
+	util_list_push_back(&tm->closing, &peer->in_tm);
+	cr_expect_eq(m5_dev_arm(base), -FI_EAGAIN, "a peer is to be freed");
+	util_list_remove(&peer->in_tm);
+	append_recv();
+	tm->handled++;
+	tm->err = -FI_EIO;
+	cr_expect_eq(m5_dev_arm(base), -FI_EAGAIN, "the end of all is to be reported");
+	cr_assert(poll_one());
+	cr_expect_null(ev.peer);
+	cr_expect_eq(m5_dev_arm(base), 0);
+	sleep_teardown(f);
 }

@@ -17,6 +17,7 @@
 #include "dev/ib/ib_mem.h"
 #include "dev/mlx5/m5_dv.h"
 #include "dev/mlx5/m5_link.h"
+#include "dev/mlx5/m5_tm_poll.h"
 #include "util/log.h"
 #include "util/param.h"
 
@@ -36,7 +37,7 @@ static int m5_dev_make_chan(struct m5_dev *dev)
 /* The CQ is larger than the receive queue, so it cannot overrun. */
 static int m5_dev_make_rx(struct m5_dev *dev)
 {
-	return m5_dev_make_cq(dev, m5_tune.cq, dev, dev->chan, &dev->rx_obj, &dev->rx);
+	return m5_dev_make_cq(dev, m5_tune.cq, &dev->rx, dev->chan, &dev->rx_obj, &dev->rx);
 }
 
 int m5_dev_take_srq(struct m5_dev *dev, struct ibv_srq *obj, uint32_t cqes, struct m5_srq *srq)
@@ -104,6 +105,7 @@ static int m5_dev_open_at(const struct ib_dev *beside, struct dev **out)
 	util_list_init(&dev->waiting);
 	util_list_init(&dev->to_free);
 	util_list_init(&dev->scqs);
+	util_list_init(&dev->tms);
 	util_list_init(&dev->regs);
 	ret = ib_dev_init(&dev->ib, m5_dv_fits, beside);
 	if (ret) {
@@ -193,6 +195,19 @@ static bool m5_dev_is_early(struct m5_dev *dev)
 	return false;
 }
 
+/* Arms the CQs of all tag lists. Returns false if one of them has something to do. */
+static bool m5_dev_arm_tms(struct m5_dev *dev)
+{
+	bool empty = true;
+	struct util_list *it;
+
+	pthread_mutex_lock(&dev->lock);
+	for (it = util_list_first(&dev->tms); it && it != &dev->tms; it = it->next)
+		empty = m5_tm_arm(UTIL_CONTAINER_OF(it, struct m5_tm, in_dev)) && empty;
+	pthread_mutex_unlock(&dev->lock);
+	return empty;
+}
+
 int m5_dev_arm(struct dev *base)
 {
 	struct m5_dev *dev = (struct m5_dev *)base;
@@ -205,11 +220,14 @@ int m5_dev_arm(struct dev *base)
 	m5_cq_arm(&dev->rx);
 	for (i = 0; i < dev->active_cnt; i++)
 		m5_cq_arm(&dev->active[i]->cq);
-	empty = empty && m5_cq_is_empty(&dev->rx);
+	empty = m5_dev_arm_tms(dev) && empty && m5_cq_is_empty(&dev->rx);
 	for (i = 0; i < dev->active_cnt; i++)
 		empty = empty && m5_cq_is_empty(&dev->active[i]->cq);
 	return empty ? 0 : -FI_EAGAIN;
 }
+
+/* The context of a send CQ is its struct m5_scq. */
+static_assert(!offsetof(struct m5_scq, cq), "the context of every CQ is a struct m5_cq");
 
 void m5_dev_disarm(struct dev *base)
 {
@@ -220,10 +238,7 @@ void m5_dev_disarm(struct dev *base)
 	/* Keeps the control thread from destroying a queue while its events are read. */
 	pthread_mutex_lock(&dev->lock);
 	while (!ibv_get_cq_event(dev->chan, &obj, &context)) {
-		if (context == dev)
-			m5_cq_event(&dev->rx);
-		else
-			m5_cq_event(&((struct m5_scq *)context)->cq);
+		m5_cq_event(context);
 		ibv_ack_cq_events(obj, 1);
 	}
 	pthread_mutex_unlock(&dev->lock);

@@ -9,7 +9,8 @@
  *   an overrun of a CQ breaks all its links. An idle poll reads one of them, in turn.
  *
  * Threads: the control thread creates, connects and closes links while the polling thread polls.
- * They share, under `lock`: links that wait for attach, UARs, room of the send CQs, deferred frees.
+ * They share, under `lock`: links that wait for attach, UARs, room of the send CQs, deferred frees,
+ * the set of open tag lists.
  * The polling thread, which holds the domain's lock, owns the rest. It takes `lock` only for a CQE
  * of an unknown QP: of a link not yet attached (its immediate is kept for attach), or of a closed
  * one (the CQE is dropped and counted).
@@ -91,6 +92,7 @@ struct m5_dev {
 	/* closed before attach, to be freed by the polling thread: ib_link.cold */
 	struct util_list to_free;
 	struct util_list scqs;
+	struct util_list tms; /* m5_tm.in_dev, to be armed. Zero-filled is empty, too. */
 	struct util_list regs;
 };
 
@@ -109,7 +111,8 @@ void m5_reg_put(struct m5_dev *dev, struct m5_uar *uar);
 
 /**
  * Makes a CQ of `depth`, which the library rounds up, with events to chan under this context, and
- * fills cq from it. Returns 0 or an error.
+ * fills cq from it. The context of a CQ on the device's channel is its struct m5_cq. Returns 0 or
+ * an error.
  */
 int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv_comp_channel *chan,
 		   struct ibv_cq **obj, struct m5_cq *cq);

@@ -42,6 +42,12 @@ void m5_tm_sync(struct m5_tm *tm)
 	m5_tm_post_op(tm, &op, NULL);
 }
 
+/* Leaves half of the queue to removals, which must not wait for a burst of receives. */
+static bool m5_tm_may_append(const struct m5_tm *tm)
+{
+	return m5_tags_has_room(&tm->tags) && m5_sq_in_flight(&tm->sq) < (tm->sq.mask + 1u) / 2;
+}
+
 int m5_tm_append(struct m5_tm *tm, struct m5_tm_recv *recv, uint64_t tag, uint64_t mask, void *buf,
 		 uint32_t len, uint32_t lkey, bool more)
 {
@@ -53,7 +59,7 @@ int m5_tm_append(struct m5_tm *tm, struct m5_tm_recv *recv, uint64_t tag, uint64
 		return tm->err;
 	if (len < M5_TM_REQUEST || len > M5_TM_LEN_MAX)
 		return -FI_EINVAL;
-	if (!m5_tags_has_room(&tm->tags) || !m5_sq_has_room(&tm->sq, 1))
+	if (!m5_tm_may_append(tm))
 		return -FI_EAGAIN;
 	recv->buf = buf;
 	recv->entry = m5_tags_list(&tm->tags, recv, &next);
@@ -100,11 +106,42 @@ static void m5_tm_post_head(struct m5_tm_peer *peer, const struct m5_tmh *tmh,
 	m5_sq_commit(sq, 1, flags);
 }
 
-int m5_tm_send(struct m5_tm_peer *peer, struct m5_tm_send *send, uint64_t tag, uint64_t addr,
-	       uint32_t rkey, uint32_t len)
+/* Enters a send. Its id is the slot, with as much of the generation as a header has room for. */
+static int m5_tm_send_begin(struct m5_tm_peer *peer, struct m5_tm_send *send)
+{
+	int ret = util_idmap_alloc(&peer->tm->sends, send, &send->id);
+
+	if (ret)
+		return ret;
+	send->id &= M5_TM_ID_MASK;
+	send->peer = peer;
+	util_list_push_back(&peer->sends, &send->in_peer);
+	return 0;
+}
+
+void m5_tm_send_end(struct m5_tm_send *send)
+{
+	struct util_idmap *sends = &send->peer->tm->sends;
+	uint32_t slot = send->id & (UTIL_IDMAP_MAX - 1);
+
+	util_idmap_release(sends, slot | sends->slots[slot].gen << UTIL_IDMAP_SLOT_BITS);
+	util_list_remove(&send->in_peer);
+}
+
+struct m5_tm_send *m5_tm_find(struct m5_tm_peer *peer, uint32_t id)
+{
+	const struct util_idmap *sends = &peer->tm->sends;
+	uint32_t slot = id & (UTIL_IDMAP_MAX - 1);
+	struct m5_tm_send *send = slot < sends->slot_cnt ? sends->slots[slot].ptr : NULL;
+
+	return send && send->id == id && send->peer == peer ? send : NULL;
+}
+
+int m5_tm_send(struct m5_tm_peer *peer, struct m5_tm_send *send, uint64_t tag, bool has_data,
+	       uint32_t data, uint64_t addr, uint32_t rkey, uint32_t len)
 {
 	const struct m5_rvh rvh = { htobe64(addr), htobe32(rkey), htobe32(len) };
-	struct m5_tmh tmh = { .op = M5_TMH_REQUEST, .tag = htobe64(tag) };
+	struct m5_tmh tmh;
 	int ret;
 
 	if (peer->err)
@@ -113,25 +150,30 @@ int m5_tm_send(struct m5_tm_peer *peer, struct m5_tm_send *send, uint64_t tag, u
 		return -FI_EINVAL;
 	if (!m5_sq_has_room(&peer->sq, 1))
 		return -FI_EAGAIN;
-	ret = util_idmap_alloc(&peer->tm->sends, send, &send->id);
+	ret = m5_tm_send_begin(peer, send);
 	if (ret)
 		return ret;
-	send->peer = peer;
-	util_list_push_back(&peer->sends, &send->in_peer);
-	tmh.ctx = htobe32(send->id);
+	tmh = m5_tm_head(M5_TMH_REQUEST, tag, send->id, has_data, data);
 	m5_tm_post_head(peer, &tmh, &rvh, m5_sq_signal(&peer->sq, 1), 0);
 	m5_sq_ring(&peer->sq);
 	return 0;
 }
 
-int m5_tm_fetch(const struct m5_tm_request *request, struct m5_tm_recv *recv, void *buf,
-		uint32_t len, uint32_t lkey)
+/* Posts the FIN of a request, one block: its headers with another opcode. */
+static void m5_tm_post_fin(const struct m5_tm_request *request, uint8_t flags, uint64_t user)
 {
 	const struct m5_rvh rvh = { htobe64(request->addr), htobe32(request->rkey),
 				    htobe32(request->len) };
-	const struct m5_tmh tmh = { .op = M5_TMH_FIN,
-				    .ctx = htobe32(request->id),
-				    .tag = htobe64(request->tag) };
+	const struct m5_tmh tmh =
+		m5_tm_head(M5_TMH_FIN, request->tag, request->id, request->has_data, request->data);
+
+	m5_tm_post_head(request->peer, &tmh, &rvh, flags, user);
+	m5_sq_ring(&request->peer->sq);
+}
+
+int m5_tm_fetch(const struct m5_tm_request *request, struct m5_tm_recv *recv, void *buf,
+		uint32_t len, uint32_t lkey)
+{
 	struct m5_tm_peer *peer = request->peer;
 	struct m5_sq *sq = &peer->sq;
 	struct m5_wqe wqe;
@@ -150,8 +192,19 @@ int m5_tm_fetch(const struct m5_tm_request *request, struct m5_tm_recv *recv, vo
 	m5_wqe_end(&wqe, sq->pi, M5_OP_READ, sq->qpn, 0, 0);
 	m5_sq_commit(sq, 1, 0);
 	/* The fence lets the sender know only once the bytes are here. */
-	m5_tm_post_head(peer, &tmh, &rvh, M5_CTRL_SIGNAL | M5_CTRL_FENCE, (uintptr_t)recv);
-	m5_sq_ring(sq);
+	m5_tm_post_fin(request, M5_CTRL_SIGNAL | M5_CTRL_FENCE, (uintptr_t)recv);
+	return 0;
+}
+
+int m5_tm_finish(const struct m5_tm_request *request)
+{
+	struct m5_tm_peer *peer = request->peer;
+
+	if (peer->err)
+		return peer->err;
+	if (!m5_sq_has_room(&peer->sq, 1))
+		return -FI_EAGAIN;
+	m5_tm_post_fin(request, m5_sq_signal(&peer->sq, 1), 0);
 	return 0;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Tag matching by the device: receives in a list of its own, and rendezvous without the receiver's
- * processor (docs/mlx5.md, section 10). InfiniBand only. The transports do not use it: called by
- * test/integ/dev/dev_tag.c, which counts what it costs.
+ * processor (docs/mlx5.md, section 10). InfiniBand only. Called by test/integ/dev/dev_tag.c.
  *
  *   struct m5_tm        a shared receive queue with a list of tags (XRQ), its CQ, and a command
  *                       queue pair, connected to itself, that carries operations on the list
@@ -15,7 +14,7 @@
  *     SENT           tx <-- FIN ------------- rx   RECEIVED
  *                    tx --- request --------> rx   no receive: UNEXPECTED
  *                    tx' <-- READ ----------- tx   m5_tm_fetch, RECEIVED
- *     SENT           rx' <-- FIN ------------ tx   likewise
+ *     SENT           rx' <-- FIN ------------ tx   likewise, or m5_tm_finish without a READ
  *
  * A tag matches if (message's tag & mask) == receive's tag. The rest of matching is the caller's:
  *
@@ -31,6 +30,11 @@
  * Phases: the device counts unexpected requests, and software those that it has handled, which each
  * operation on the list states. While the counts differ, new entries are stored and match nothing.
  * A poll that finds nothing more brings them together.
+ *
+ * Remote CQ data travel in the header's context. The bytes behind its opcode, which devices leave
+ * alone, name the send and tell whether there are data.
+ *
+ * Sleeping: m5_dev_arm arms the CQ of each open list, too (m5_tm_arm).
  *
  * Runs in the polling thread; open and close in any, while none polls. Bytes of peers are
  * validated, and a peer that breaks the rules is ended (DOWN). A peer may state any tag.
@@ -58,6 +62,7 @@
 #define M5_TM_LEN_MAX  (1u << 30)
 #define M5_TM_REQUEST  32u /* bytes of a request, and least length of a receive's buffer */
 #define M5_TM_BUF      64u /* bytes of a receive WQE: the longest request that the device knows */
+#define M5_TM_ID_BITS  23u /* of a send's id on the wire */
 #define M5_TM_UNSYNCED 0x4000u /* unexpected requests after which the device must know */
 
 struct m5_dev;
@@ -75,17 +80,19 @@ struct m5_tm_recv {
 struct m5_tm_send {
 	struct m5_tm_peer *peer;
 	struct util_list in_peer;
-	uint32_t id;
+	uint32_t id; /* of M5_TM_ID_BITS */
 };
 
-/** Request that software finishes, by m5_tm_fetch. */
+/** Request that software finishes, by m5_tm_fetch or m5_tm_finish. */
 struct m5_tm_request {
 	struct m5_tm_peer *peer;
 	uint64_t tag;
 	uint64_t addr;
 	uint32_t rkey;
 	uint32_t len;
-	uint32_t id; /* of the send */
+	uint32_t id;   /* m5_tm_send.id, at the sender */
+	uint32_t data; /* 0 without has_data */
+	bool has_data;
 };
 
 enum m5_tm_event_kind {
@@ -108,7 +115,14 @@ struct m5_tm_event {
 	uint32_t len;
 	struct m5_tm_recv *recv;
 	struct m5_tm_send *send;
+	/*
+	 * Peer that the event concerns. MATCHED, RECEIVED without MATCHED: the sender, NULL if
+	 * closed. RECEIVED after MATCHED: NULL.
+	 */
 	struct m5_tm_peer *peer;
+	/* Remote CQ data, of MATCHED, of RECEIVED without MATCHED, and of TOO_LONG. */
+	bool has_data;
+	uint32_t data;
 	struct m5_tm_request request;
 };
 
@@ -124,12 +138,13 @@ struct m5_tm {
 	bool is_down_notified;
 	struct util_list failed;  /* m5_tm_peer.in_tm: DOWN is due */
 	struct util_list closing; /* likewise: closed; the CQ may have completions */
-	struct util_idmap sends;
-	struct ib_qpns peers; /* by the numbers of their queue pairs */
-	uint32_t room;        /* blocks of send queues that may still be assigned to peers */
+	struct util_idmap sends;  /* looked up by slot: m5_tm_find */
+	struct ib_qpns peers;     /* by the numbers of their queue pairs */
+	uint32_t room;            /* blocks of send queues that may still be assigned to peers */
 
 	struct m5_dev *dev;
-	struct ib_mem mem; /* buffers of receive WQEs */
+	struct util_list in_dev; /* in m5_dev.tms */
+	struct ib_mem mem;       /* buffers of receive WQEs */
 	struct ibv_cq_ex *cq_obj;
 	struct ibv_srq *srq_obj;
 	struct ibv_qp *qp;
@@ -143,6 +158,7 @@ struct m5_tm_peer {
 	struct util_list in_tm;
 	struct util_list sends; /* m5_tm_send.in_peer */
 	int err;
+	bool is_closed;
 	struct ibv_qp *tx, *rx;
 	uint32_t tx_psn, rx_psn;
 	uint32_t room; /* blocks, of m5_tm.room */
@@ -171,8 +187,9 @@ void m5_tm_peer_close(struct m5_tm_peer *peer);
 
 /**
  * Appends a receive of `len` bytes at buf. Returns 0, -FI_EAGAIN without room, -FI_EINVAL if it is
- * shorter than M5_TM_REQUEST, or an error. `more`: the device need not see it before the next
- * operation on the list, or the next poll that finds nothing.
+ * shorter than M5_TM_REQUEST, or an error. Half of the command queue is left to removals. `more`:
+ * the device need not see it before the next operation on the list, or the next poll that finds
+ * nothing.
  */
 int m5_tm_append(struct m5_tm *tm, struct m5_tm_recv *recv, uint64_t tag, uint64_t mask, void *buf,
 		 uint32_t len, uint32_t lkey, bool more);
@@ -183,17 +200,25 @@ int m5_tm_append(struct m5_tm *tm, struct m5_tm_recv *recv, uint64_t tag, uint64
 int m5_tm_remove(struct m5_tm *tm, struct m5_tm_recv *recv, bool is_sure);
 
 /**
- * Sends `len` bytes at addr, which are registered for remote reads under rkey, by a rendezvous.
- * They may not change before SENT. Returns 0, -FI_EAGAIN without room, or an error.
+ * Sends `len` bytes at addr, which are registered for remote reads under rkey, by a rendezvous, and
+ * `data` if has_data. The bytes may not change before SENT. Returns 0, -FI_EAGAIN without room, or
+ * an error.
  */
-int m5_tm_send(struct m5_tm_peer *peer, struct m5_tm_send *send, uint64_t tag, uint64_t addr,
-	       uint32_t rkey, uint32_t len);
+int m5_tm_send(struct m5_tm_peer *peer, struct m5_tm_send *send, uint64_t tag, bool has_data,
+	       uint32_t data, uint64_t addr, uint32_t rkey, uint32_t len);
+/** Returns the open send of this peer whose id the other side knows as `id`, or NULL. */
+struct m5_tm_send *m5_tm_find(struct m5_tm_peer *peer, uint32_t id);
 /**
  * Reads the first `len` bytes of a request, at most all of them, into buf, and tells its sender.
  * RECEIVED follows. Returns 0, -FI_EAGAIN without room, or an error.
  */
 int m5_tm_fetch(const struct m5_tm_request *request, struct m5_tm_recv *recv, void *buf,
 		uint32_t len, uint32_t lkey);
+/**
+ * Tells the sender of a request that it may end, without a READ. No event follows. Returns 0,
+ * -FI_EAGAIN without room, or an error.
+ */
+int m5_tm_finish(const struct m5_tm_request *request);
 
 /** Returns one event, if there is one. */
 bool m5_tm_poll(struct m5_tm *tm, struct m5_tm_event *ev);

@@ -41,6 +41,8 @@ static int m5_tm_make_cq(struct m5_tm *tm, uint32_t tags)
 {
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = 2 * (2 * tags + 4 * M5_TM_OPS + M5_TM_SRQ + M5_TM_ROOM) - 1,
+		.cq_context = &tm->cq,
+		.channel = tm->dev->chan,
 		.wc_flags = IBV_WC_STANDARD_FLAGS,
 	};
 
@@ -191,15 +193,30 @@ int m5_tm_open(struct m5_dev *dev, uint32_t tags, struct m5_tm **out)
 		return -FI_ENOMEM;
 	tm->dev = dev;
 	tm->room = M5_TM_ROOM;
+	util_list_init(&tm->in_dev);
 	util_list_init(&tm->failed);
 	util_list_init(&tm->closing);
 	util_idmap_init(&tm->sends);
 	ret = m5_tm_make(tm, tags);
-	if (ret)
+	if (ret) {
 		m5_tm_close(tm);
-	else
-		*out = tm;
-	return ret;
+		return ret;
+	}
+	pthread_mutex_lock(&dev->lock);
+	util_list_push_back(&dev->tms, &tm->in_dev);
+	pthread_mutex_unlock(&dev->lock);
+	*out = tm;
+	return 0;
+}
+
+/* Holds the lock: m5_dev_disarm may be about to read an event of this CQ. */
+static void m5_tm_drop_cq(struct m5_tm *tm)
+{
+	pthread_mutex_lock(&tm->dev->lock);
+	util_list_remove(&tm->in_dev);
+	if (tm->cq_obj)
+		ibv_destroy_cq(ibv_cq_ex_to_cq(tm->cq_obj));
+	pthread_mutex_unlock(&tm->dev->lock);
 }
 
 void m5_tm_close(struct m5_tm *tm)
@@ -211,8 +228,7 @@ void m5_tm_close(struct m5_tm *tm)
 	m5_tm_drop_qp(tm, tm->qp, &tm->sq, &tm->users);
 	if (tm->srq_obj)
 		ibv_destroy_srq(tm->srq_obj);
-	if (tm->cq_obj)
-		ibv_destroy_cq(ibv_cq_ex_to_cq(tm->cq_obj));
+	m5_tm_drop_cq(tm);
 	ib_mem_fini(&tm->mem);
 	ib_qpns_fini(&tm->peers);
 	util_idmap_fini(&tm->sends);
@@ -293,12 +309,12 @@ void m5_tm_peer_close(struct m5_tm_peer *peer)
 	struct m5_tm *tm = peer->tm;
 	struct util_list *it;
 
+	peer->is_closed = true;
 	peer->err = peer->err ? peer->err : -FI_ECONNABORTED;
 	m5_tm_reset_qp(peer->tx);
 	m5_tm_reset_qp(peer->rx);
 	while ((it = util_list_pop(&peer->sends)))
-		util_idmap_release(&tm->sends,
-				   UTIL_CONTAINER_OF(it, struct m5_tm_send, in_peer)->id);
+		m5_tm_send_end(UTIL_CONTAINER_OF(it, struct m5_tm_send, in_peer));
 	util_list_remove(&peer->in_tm);
 	util_list_push_back(&tm->closing, &peer->in_tm);
 }

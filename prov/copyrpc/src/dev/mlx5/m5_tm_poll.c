@@ -46,7 +46,8 @@ static bool m5_tm_decode(const uint8_t *bytes, uint32_t len, struct m5_tm_reques
 	memcpy(&tmh, bytes, sizeof(tmh));
 	memcpy(&rvh, bytes + sizeof(tmh), sizeof(rvh));
 	request->tag = be64toh(tmh.tag);
-	request->id = be32toh(tmh.ctx);
+	request->id = m5_tm_note(&tmh) & M5_TM_ID_MASK;
+	request->has_data = m5_tm_data(&tmh, &request->data);
 	request->addr = be64toh(rvh.addr);
 	request->rkey = be32toh(rvh.rkey);
 	request->len = be32toh(rvh.len);
@@ -104,14 +105,13 @@ static bool m5_tm_fin(struct m5_tm *tm, const struct m5_cqe *cqe, struct m5_tm_p
 	if (len >= sizeof(tmh)) {
 		memcpy(&tmh, bytes, sizeof(tmh));
 		if (tmh.op == M5_TMH_FIN)
-			send = util_idmap_lookup(&tm->sends, be32toh(tmh.ctx));
+			send = m5_tm_find(peer, m5_tm_note(&tmh) & M5_TM_ID_MASK);
 	}
-	if (!send || send->peer != peer) {
+	if (!send) {
 		m5_tm_violated(peer, "the end of a send that is not open");
 		return false;
 	}
-	util_idmap_release(&tm->sends, send->id);
-	util_list_remove(&send->in_peer);
+	m5_tm_send_end(send);
 	ev->kind = M5_TM_SENT;
 	ev->send = send;
 	ev->peer = peer;
@@ -120,7 +120,8 @@ static bool m5_tm_fin(struct m5_tm *tm, const struct m5_cqe *cqe, struct m5_tm_p
 
 /* ---- entries of the list ---- */
 
-static bool m5_tm_matched(struct m5_tm *tm, const struct m5_cqe *cqe, struct m5_tm_event *ev)
+static bool m5_tm_matched(struct m5_tm *tm, const struct m5_cqe *cqe, struct m5_tm_peer *peer,
+			  struct m5_tm_event *ev)
 {
 	struct m5_tmh tmh;
 
@@ -131,6 +132,8 @@ static bool m5_tm_matched(struct m5_tm *tm, const struct m5_cqe *cqe, struct m5_
 	}
 	memcpy(&tmh, cqe, sizeof(tmh));
 	ev->recv->tag = be64toh(tmh.tag);
+	ev->has_data = m5_tm_data(&tmh, &ev->data);
+	ev->peer = peer && !peer->is_closed ? peer : NULL;
 	ev->kind = M5_TM_MATCHED;
 	return true;
 }
@@ -155,7 +158,7 @@ static bool m5_tm_too_long(struct m5_tm *tm, const struct m5_cqe *cqe, struct m5
 {
 	uint32_t len = be32toh(cqe->len);
 
-	if (!m5_tm_matched(tm, cqe, ev) || !m5_tm_ended(tm, cqe, 0, ev))
+	if (!m5_tm_matched(tm, cqe, peer, ev) || !m5_tm_ended(tm, cqe, 0, ev))
 		return false;
 	if (!peer || peer->err || !m5_tm_decode(ev->recv->buf, len, &ev->request)) {
 		m5_tm_violated(peer, "a request that cannot be read");
@@ -192,8 +195,9 @@ static bool m5_tm_take_tag(struct m5_tm *tm, const struct m5_cqe *cqe, struct m5
 		if (!m5_sq_retire(&tm->sq, m5_cqe_counter(cqe)))
 			m5_tm_fail(tm, "the end of an operation that was not posted");
 		return op == M5_APP_REMOVE && m5_tm_removed(tm, cqe, ev);
-	case M5_APP_CONSUMED: return m5_tm_matched(tm, cqe, ev);
-	case M5_APP_CONSUMED_MSG: return m5_tm_matched(tm, cqe, ev) && m5_tm_ended(tm, cqe, 0, ev);
+	case M5_APP_CONSUMED: return m5_tm_matched(tm, cqe, peer, ev);
+	case M5_APP_CONSUMED_MSG:
+		return m5_tm_matched(tm, cqe, peer, ev) && m5_tm_ended(tm, cqe, 0, ev);
 	case M5_APP_EXPECTED: return m5_tm_ended(tm, cqe, 0, ev);
 	case M5_APP_CANCELED: return m5_tm_ended(tm, cqe, -FI_EIO, ev);
 	case M5_APP_TOO_LONG: return m5_tm_too_long(tm, cqe, peer, ev);
@@ -302,14 +306,19 @@ static void m5_tm_give_back(struct m5_tm *tm)
 		m5_srq_post(&tm->srq);
 }
 
-/* Lets stored entries become active; without entries, the device need not know soon. */
-static bool m5_tm_idle(struct m5_tm *tm, struct m5_tm_event *ev)
+/* Returns true if stored entries wait; without entries, the device need not know soon. */
+static bool m5_tm_is_behind(const struct m5_tm *tm)
 {
 	uint16_t behind = (uint16_t)(tm->handled - tm->advertised);
 
+	return behind && (tm->tags.listed_cnt || behind >= M5_TM_UNSYNCED);
+}
+
+static bool m5_tm_idle(struct m5_tm *tm, struct m5_tm_event *ev)
+{
 	if (tm->published != tm->cq.ci)
 		m5_tm_give_back(tm);
-	if (UTIL_UNLIKELY(behind && (tm->tags.listed_cnt || behind >= M5_TM_UNSYNCED)))
+	if (UTIL_UNLIKELY(m5_tm_is_behind(tm)))
 		m5_tm_sync(tm);
 	m5_sq_ring(&tm->sq);
 	if (UTIL_LIKELY(util_list_is_empty(&tm->failed) && util_list_is_empty(&tm->closing) &&
@@ -332,4 +341,19 @@ bool m5_tm_poll(struct m5_tm *tm, struct m5_tm_event *ev)
 			return true;
 	}
 	return m5_tm_idle(tm, ev);
+}
+
+/* Returns true if m5_tm_idle has something to do that no completion announces. */
+static bool m5_tm_is_due(const struct m5_tm *tm)
+{
+	if (tm->published != tm->cq.ci || tm->sq.pi != tm->sq.rung ||
+	    !util_list_is_empty(&tm->failed) || !util_list_is_empty(&tm->closing))
+		return true;
+	return tm->err ? !tm->is_down_notified : m5_tm_is_behind(tm);
+}
+
+bool m5_tm_arm(struct m5_tm *tm)
+{
+	m5_cq_arm(&tm->cq);
+	return m5_cq_is_empty(&tm->cq) && !m5_tm_is_due(tm);
 }
