@@ -148,6 +148,9 @@ local rndv_s = declare("rndv", "Rendezvous", {
 	{ "total_len", 8 }, { "addr", 8, hex = true }, { "key", 8, hex = true }, { "send_id", 4 }, { "zero", 4, zero = true },
 })
 local sync_s = declare("sync", "Match-complete message", { { "send_id", 4 } })
+local tags_s = declare("tags", "Contact for tag matching by devices", {
+	{ "kind", 2, names = { "hello", "ready" } }, { "id", 2 }, { "zero", 4, zero = true },
+})
 local status_s = declare("status", "Status", { { "status", 4, names = status_names }, { "recv_id", 4 }, { "len", 8 } })
 local done_s = declare("done", "End of a kept message", {
 	{ "send_id", 4 }, { "status", 4, names = status_names }, { "recv_id", 4 }, { "zero", 4, zero = true },
@@ -607,7 +610,7 @@ local own_fields = {
 	CONT = { call = { cont_s }, oneway = { cont_s }, bytes = true },
 	RNDV = { call = { rndv_s } },
 	DLVR = { call = {}, bytes = true },
-	SYNC = { call = { sync_s }, bytes = true },
+	SYNC = { call = { sync_s }, oneway = { tags_s }, bytes = true }, -- one-way: TAGS
 	DONE = { oneway = { done_s } },
 	FAILBACK = { oneway = { failback_s } },
 	WRITE = { call = { access_s }, bytes = true },

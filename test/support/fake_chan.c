@@ -10,6 +10,7 @@
 #include "core/core_chan_plain.h"
 #include "support/fake_direct.h"
 #include "support/fake_engine.h"
+#include "support/fake_tags.h"
 #include "util/copy.h"
 #include "util/stats.h"
 
@@ -79,6 +80,8 @@ static void fake_put(struct fake_chan *to, struct fake_frame *frame)
 {
 	util_list_push_back(&to->in, &frame->link);
 	to->in_cnt++;
+	if (to->other)
+		to->other->sent++;
 }
 
 static int fake_send(struct core_chan *chan, const struct core_frame *f, unsigned flags)
@@ -184,6 +187,10 @@ static int fake_get(struct core_chan *chan, struct core_get *get)
 {
 	assert(chan->caps & CORE_CHAN_GET);
 	assert(get->len && get->len <= util_iov_len(get->iov, get->iov_cnt));
+	if (fake_engine_cfg.gets_refused) {
+		fake_engine_cfg.gets_refused--;
+		return -FI_EAGAIN;
+	}
 	if (fake_engine_cfg.get_err) {
 		get->status = fake_engine_cfg.get_err;
 		return 1;
@@ -262,6 +269,7 @@ static void fake_drain(struct core_chan *chan)
 	while ((first = util_list_pop(&fc->in))) {
 		fc->in_cnt--;
 		fake_deliver(fc, UTIL_CONTAINER_OF(first, struct fake_frame, link));
+		fc->parsed++;
 	}
 }
 
@@ -310,6 +318,19 @@ static void fake_close(struct core_chan *chan)
 	fake_chan_close(fake_of(chan));
 }
 
+static int fake_open_tags(struct core_chan *chan, uint32_t cnt, struct core_tags_list **list)
+{
+	return fake_tags_open(cnt, list);
+}
+
+static void fake_positions(struct core_chan *chan, uint64_t *sent, uint64_t *parsed)
+{
+	struct fake_chan *fc = fake_of(chan);
+
+	*sent = fc->sent;
+	*parsed = fc->other ? fc->other->parsed : 0;
+}
+
 static const struct core_chan_ops fake_chan_ops = {
 	.send = fake_send,
 	.send_buf = fake_send_buf,
@@ -335,6 +356,8 @@ static const struct core_chan_ops fake_chan_ops = {
 	.is_busy = fake_is_busy,
 	.better = fake_better,
 	.resize = fake_resize,
+	.tags_open = fake_open_tags,
+	.positions = fake_positions,
 	.stop = fake_stop,
 	.close = fake_close,
 };

@@ -28,7 +28,9 @@ struct fake_chan {
 	struct util_list link; /* core_engine_ep.chans */
 	int down;              /* -FI_E* for on_down */
 	bool up_reported;
-	uint64_t taken; /* CORE_CHAN_ASYNC: end of the last message */
+	uint64_t taken;  /* CORE_CHAN_ASYNC: end of the last message */
+	uint64_t sent;   /* frames that the other end was given */
+	uint64_t parsed; /* frames of the other end that were delivered here */
 	struct sockaddr_in peer_addr;
 };
 

@@ -22,18 +22,19 @@ struct fake_engine_cfg {
 	uint32_t caps;
 	size_t resp_max;
 	uint32_t held_max;
-	unsigned room;     /* undelivered frames per direction */
-	unsigned credit;   /* calls without a reply per channel */
-	bool no_delivery;  /* progress delivers no frames */
-	int connect_err;   /* error of every connect, or 0 */
-	int expose_err;    /* error of every expose, or 0 */
-	int get_err;       /* status of every get, or 0 */
-	unsigned lazy_up;  /* progress calls before a channel is up */
-	uint32_t better;   /* paths that both ends can use and no channel takes */
-	uint32_t wants;    /* reasons to ask for besides, which no end has to offer */
-	unsigned enlarged; /* channels that were to be followed by a larger one */
-	unsigned reduced;  /* likewise by a smaller one */
-	bool no_acks;      /* CORE_CHAN_ASYNC: progress reports no acknowledgements */
+	unsigned room;         /* undelivered frames per direction */
+	unsigned credit;       /* calls without a reply per channel */
+	bool no_delivery;      /* progress delivers no frames */
+	int connect_err;       /* error of every connect, or 0 */
+	int expose_err;        /* error of every expose, or 0 */
+	int get_err;           /* status of every get, or 0 */
+	unsigned gets_refused; /* next gets that find no room */
+	unsigned lazy_up;      /* progress calls before a channel is up */
+	uint32_t better;       /* paths that both ends can use and no channel takes */
+	uint32_t wants;        /* reasons to ask for besides, which no end has to offer */
+	unsigned enlarged;     /* channels that were to be followed by a larger one */
+	unsigned reduced;      /* likewise by a smaller one */
+	bool no_acks;          /* CORE_CHAN_ASYNC: progress reports no acknowledgements */
 };
 
 extern struct fake_engine_cfg fake_engine_cfg;

@@ -68,6 +68,7 @@ void wire_body_fill_messages(struct wire_body *body)
 					.kind = WIRE_CONT_PULLED };
 	const struct wire_rma_return end = { .exposure_id = 0x71727374, .status = FI_EIO };
 	const struct wire_done done = { 0xB1B2B3B4, WIRE_STATUS_PULL, 0xC1C2C3C4, 0 };
+	const struct wire_tags tags = { WIRE_TAGS_HELLO, 0x2122, 0 };
 	const struct wire_failback failback = { WIRE_FAILBACK_ASK, 0xD1D2D3D4 };
 
 	wire_body_begin(body, 0x01020304, 0x11121314);
@@ -79,6 +80,7 @@ void wire_body_fill_messages(struct wire_body *body)
 	wire_body_add_msg(body, WIRE_OP_CONT, &cont, sizeof(cont));
 	wire_body_add_msg(body, WIRE_OP_EXPOSE, &end, sizeof(end));
 	wire_body_add_msg(body, WIRE_OP_DONE, &done, sizeof(done));
+	wire_body_add_msg(body, WIRE_OP_TAGS, &tags, sizeof(tags));
 	wire_body_add_msg(body, WIRE_OP_FAILBACK, &failback, sizeof(failback));
 }
 

@@ -102,6 +102,13 @@ static const struct field expose_fields[] = {
 	{ 0 },
 };
 
+static const struct field tags_fields[] = {
+	FIELD(wire_tags, "tags", kind),
+	FIELD(wire_tags, "tags", id),
+	FIELD(wire_tags, "tags", zero),
+	{ 0 },
+};
+
 static const struct field atomic_fields[] = {
 	FIELD(wire_atomic, "atomic", addr),  FIELD(wire_atomic, "atomic", key),
 	FIELD(wire_atomic, "atomic", first), FIELD(wire_atomic, "atomic", total),
@@ -142,6 +149,8 @@ static void decode_own_fields(uint32_t op, bool is_call, const uint8_t *at)
 
 	if (op == WIRE_OP_EXPOSE && !is_call)
 		fields = expose_fields;
+	if (op == WIRE_OP_TAGS && !is_call)
+		fields = tags_fields;
 	if (fields)
 		show_fields(fields, at);
 	if (op == WIRE_OP_FETCH)

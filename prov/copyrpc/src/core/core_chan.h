@@ -33,6 +33,7 @@
 struct core_chan;
 struct core_peer;
 struct core_reg;
+struct core_tags_list;
 struct copyrpc_stats_peer;
 struct util_job_name;
 
@@ -248,6 +249,17 @@ struct core_chan_ops {
 	 * NULL: better never returns sizes.
 	 */
 	void (*resize)(struct core_chan *chan, bool is_larger);
+	/*
+	 * Opens a list of at most `cnt` receives for tag matching by the channel's device
+	 * (core_tags.h).
+	 * Returns 0, -FI_EOPNOTSUPP if the device has none, or another error, logged. NULL: none.
+	 */
+	int (*tags_open)(struct core_chan *chan, uint32_t cnt, struct core_tags_list **list);
+	/*
+	 * Sets *sent to the position behind the last accepted message, which grows with each, and
+	 * *parsed to one before which the peer has parsed all. NULL without tags_open.
+	 */
+	void (*positions)(struct core_chan *chan, uint64_t *sent, uint64_t *parsed);
 	/* Writes levels, as round trips, to chan->stats. NULL: the channel has none. */
 	void (*show)(struct core_chan *chan);
 	/* Returns true while accepted messages may be lost by a close. fi_close polls this. */

@@ -102,12 +102,13 @@ struct core_ep {
 	uint32_t tx_queued; /* operations in the tx_queue of a peer */
 	/* Operations that have not ended, without users' calls: their responses may never come. */
 	size_t tx_open;
-	struct util_list dom_link; /* core_dom.eps */
-	struct core_coll *coll;    /* collective operations (core_coll.h), or NULL: none */
-	uint64_t watched_ns;       /* last look at the peers (core/watch/core_watch.h); 0: none */
-	uint64_t unwatched_ns;     /* sum of times in which looks failed to come */
-	struct core_ep *srx;       /* shared receive context, or NULL (core_srx.h) */
-	struct core_ep *rx_owner;  /* of a context: the endpoint with the `rx` in use, or NULL */
+	struct util_list dom_link;    /* core_dom.eps */
+	struct core_coll *coll;       /* collective operations (core_coll.h), or NULL: none */
+	struct core_offload *offload; /* tag matching by a device (core_offload.h), or NULL: none */
+	uint64_t watched_ns;      /* last look at the peers (core/watch/core_watch.h); 0: none */
+	uint64_t unwatched_ns;    /* sum of times in which looks failed to come */
+	struct core_ep *srx;      /* shared receive context, or NULL (core_srx.h) */
+	struct core_ep *rx_owner; /* of a context: the endpoint with the `rx` in use, or NULL */
 	const struct core_ep *shown_by; /* of a context: the endpoint whose row has its lengths */
 	struct copyrpc_stats_endpoint *stats; /* never NULL; set by the engine if it counts */
 	struct copyrpc_stats_endpoint unread; /* row of an endpoint without one in the page */

@@ -50,7 +50,7 @@ struct core_module {
 	void (*mr_revoke)(struct core_mr *mr, bool all);
 };
 
-#define CORE_MODULE_CNT 5
+#define CORE_MODULE_CNT 6
 
 extern const struct core_module core_modules[CORE_MODULE_CNT];
 

@@ -31,6 +31,7 @@ static void core_peer_set_state(struct core_peer *peer, enum core_peer_state sta
 {
 	assert(core_peer_may[peer->state][state]);
 	peer->state = state;
+	peer->posts_cold = state == CORE_PEER_DEAD || peer->offload;
 	core_peer_set_eager(peer);
 }
 
@@ -38,7 +39,8 @@ void core_peer_set_eager(struct core_peer *peer)
 {
 	peer->eager_end = 0;
 	peer->simple.may = false;
-	if (peer->state == CORE_PEER_UP && !core_peer_queues(peer) && !peer->direct_reads) {
+	if (peer->state == CORE_PEER_UP && !core_peer_queues(peer) && !peer->direct_reads &&
+	    !peer->offloads) {
 		peer->eager_end = core_peer_eager_max(peer) + 1;
 		peer->simple.may = peer->chan->reg_dev && !peer->ep->rma_ordered;
 	}

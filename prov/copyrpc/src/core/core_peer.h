@@ -76,6 +76,7 @@ struct core_peer {
 	fi_addr_t fi_addr; /* FI_ADDR_NOTAVAIL: unnamed */
 	uint32_t id;       /* source for matching; unique in the endpoint */
 	enum core_peer_state state;
+	bool posts_cold;     /* a receive from it needs core_rx_post: DEAD, or offload is set */
 	bool holds;          /* operations wait for the end of the connection (core_failback.h) */
 	bool inject_pending; /* an inject returned -FI_EAGAIN because not connected */
 	int inject_err;      /* error of that connect (-FI_E*), returned to the next inject */
@@ -99,6 +100,8 @@ struct core_peer {
 	struct sockaddr_storage addr; /* name; unnamed: as on_up passed it */
 	bool is_authentic;            /* unnamed: the peer has proved that the name is its own */
 	struct core_peer_watch watch;
+	struct core_offload_peer *offload; /* tag matching by the peer's device, or NULL */
+	uint32_t offloads; /* requests to it in progress, which messages must not overtake */
 	struct core_failback failback;
 };
 

@@ -7,6 +7,7 @@
  */
 #include "dev/mlx5/m5.h"
 #include "ring/ring_flush.h"
+#include "ring/ring_mlx5_tags.h"
 #include "ring/ring_transports.h"
 #include "wire/wire_cm.h"
 
@@ -22,6 +23,7 @@ static const struct ring_flush_cfg ring_mlx5_flush_cfg = { .best_len = RING_NIC_
 #define RING_MOVES
 #define RING_FAILS
 #define RING_RAILS
+#define RING_TAGS_OPEN ring_mlx5_tags_open
 
 #define ring_this_send            ring_mlx5_send
 #define ring_this_send_general    ring_mlx5_send_general

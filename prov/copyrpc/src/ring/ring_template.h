@@ -194,6 +194,10 @@ static const struct core_chan_ops ring_this_chan_ops = {
 	.release = ring_rx_release_retained,
 	.drain = eng_chan_drain,
 	.withdraw = eng_chan_withdraw,
+#ifdef RING_TAGS_OPEN
+	.tags_open = RING_TAGS_OPEN,
+	.positions = ring_transport_positions,
+#endif
 	.better = eng_chan_better,
 	.resize = eng_chan_resize,
 	.is_busy = ring_this_is_busy,

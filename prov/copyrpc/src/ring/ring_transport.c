@@ -114,6 +114,14 @@ void ring_transport_disarm(struct eng_transport *eng)
 		transport->dev_ops->disarm(transport->rails->dev);
 }
 
+void ring_transport_positions(struct core_chan *chan, uint64_t *sent, uint64_t *parsed)
+{
+	const struct ring_flow *flow = &ring_conn_of(chan)->tx.flow;
+
+	*sent = flow->producer;
+	*parsed = flow->remote_consumer;
+}
+
 size_t ring_transport_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
 {
 	return ring_call_room(ring_conn_of(chan), len, resp_max);

@@ -78,6 +78,8 @@ size_t ring_transport_call_room(struct core_chan *chan, size_t len, uint32_t res
 /** Implements core_chan_ops.call_shortage. */
 enum core_shortage ring_transport_call_shortage(const struct core_chan *chan, size_t len,
 						uint32_t resp_max);
+/** Implements core_chan_ops.positions. */
+void ring_transport_positions(struct core_chan *chan, uint64_t *sent, uint64_t *parsed);
 /** Records why a call of `span` bytes was refused with `err`. Returns `err`. */
 int ring_transport_refuse_cold(struct ring_conn *conn, uint64_t span, uint32_t resp_max, int err);
 /** Counts a message that finds no space. Returns -FI_EAGAIN. */

@@ -48,6 +48,7 @@ struct util_params {
 				 * FI_MR_ALLOCATED, 2: all */
 	int dci_count;          /* DCI_COUNT: DC initiators of a device */
 	int rc_max;             /* RC_MAX: peers with an RC queue pair; the others by DC */
+	int tag_offload;        /* TAG_OFFLOAD: 1: devices match long tagged messages */
 	int rails;              /* RAILS: RDMA devices that a connection uses: 1 or 2 */
 	int rc_interval_ms;     /* RC_INTERVAL: between choices of these peers; 0: none */
 	int single_copy;        /* SINGLE_COPY: 0: never process_vm_readv; 1: if the probe passes */

@@ -45,7 +45,9 @@ enum wire_op {
 	WIRE_OP_LEASE = 13, /* call: requests the lease of a region, or revokes it (wire_rma.h) */
 	WIRE_OP_SYNC = 14,  /* call: whole message, struct wire_sync before its bytes; the response
 			      * confirms its match */
-	WIRE_OP_DONE = 15,  /* one-way: end of a message after WIRE_STATUS_KEPT: struct wire_done */
+	WIRE_OP_TAGS = WIRE_OP_SYNC, /* one-way: contact for tag matching by devices: struct
+				      * wire_tags, and a description behind HELLO */
+	WIRE_OP_DONE = 15, /* one-way: end of a message after WIRE_STATUS_KEPT: struct wire_done */
 	WIRE_OP_LAST = WIRE_OP_DONE,
 };
 
@@ -120,9 +122,22 @@ struct wire_status {
 /** WIRE_OP_DONE: what the response would have been, had a receive been posted. */
 struct wire_done {
 	uint32_t send_id; /* of the RNDV or SYNC */
-	uint32_t status;  /* see struct wire_status; never WIRE_STATUS_KEPT */
+	uint32_t status;  /* see struct wire_status. WIRE_STATUS_KEPT: send_id is that of a request
+			   * to the device, whose message is kept (core/msg/core_offload.h) */
 	uint32_t recv_id; /* likewise */
 	uint32_t zero;
+};
+
+/** WIRE_OP_TAGS: see core/msg/core_offload.h. */
+struct wire_tags {
+	uint16_t kind; /* enum wire_tags_kind */
+	uint16_t id;   /* of the receiver of this message, in the tags of its requests */
+	uint32_t zero;
+};
+
+enum wire_tags_kind {
+	WIRE_TAGS_HELLO = 1, /* queue pairs of the sender's list follow */
+	WIRE_TAGS_READY = 2, /* the sender is connected to those of the receiver */
 };
 
 /** WIRE_OP_FAILBACK: see core/core_failback.h. */
@@ -153,6 +168,7 @@ static_assert(sizeof(struct wire_sync) == 4, "wire");
 static_assert(sizeof(struct wire_status) == 16, "wire");
 static_assert(sizeof(struct wire_done) == 16, "wire");
 static_assert(sizeof(struct wire_failback) == 8, "wire");
+static_assert(sizeof(struct wire_tags) == 8, "wire");
 
 /** Returns the bytes of tag and CQ data that the flags of an operation word announce. */
 static inline uint32_t wire_ext_len(uint32_t op)

@@ -15,6 +15,7 @@
 #include "core/core_peer.h"
 #include "core/core_pending.h"
 #include "core/msg/core_msg.h"
+#include "core/msg/core_offload.h"
 #include "core/msg/core_rx.h"
 #include "core/msg/core_rx_bulk.h"
 #include "core/msg/core_tx_bulk.h"
@@ -27,6 +28,12 @@
 #include "util/bits.h"
 
 const struct core_module core_modules[CORE_MODULE_CNT] = {
+	{
+		/* first: the devices then leave receives and sends of messaging alone */
+		.ep_stop = core_offload_ep_stop,
+		.peer_up = core_offload_peer_up,
+		.peer_failing = core_offload_peer_failing,
+	},
 	{
 		.ep_open = core_msg_ep_open,
 		.ep_stop = core_msg_ep_stop,
@@ -73,7 +80,7 @@ const struct core_handler core_handlers[WIRE_OP_MASK + 1] = {
 	[WIRE_OP_FETCH] = { .on_call = core_rma_on_call },
 	[WIRE_OP_EXPOSE] = { .on_msg = core_rma_on_msg, .on_call = core_rma_on_call },
 	[WIRE_OP_ATOMIC] = { .on_call = core_atomic_on_call },
-	[WIRE_OP_SYNC] = { .on_call = core_rx_on_sync },
+	[WIRE_OP_SYNC] = { .on_msg = core_offload_on_msg, .on_call = core_rx_on_sync },
 	[WIRE_OP_DONE] = { .on_msg = core_tx_bulk_on_done },
 	[WIRE_OP_LEASE] = { .on_call = core_rma_on_lease },
 	[WIRE_OP_COLL] = { .on_call = core_coll_on_call },

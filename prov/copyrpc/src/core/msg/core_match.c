@@ -99,7 +99,7 @@ static void core_match_recv_hash(struct core_match *m, struct core_match_recv *r
 		util_list_push_back(&m->excess, &recv->bucket);
 		return;
 	}
-	recv->shape = s;
+	recv->shape = (int16_t)s;
 	shape->cnt++;
 	m->live |= (uint8_t)(1u << s);
 }
@@ -117,7 +117,7 @@ static struct util_list *core_match_fresh(struct core_match *m)
 	return it;
 }
 
-static void core_match_hash_fresh(struct core_match *m)
+void core_match_hash_all(struct core_match *m)
 {
 	struct util_list *it;
 
@@ -209,7 +209,7 @@ struct core_match_recv *core_match_find_cold(struct core_match *m, uint64_t tag,
 	struct core_match_recv *found = NULL;
 
 	if (m->fresh_cnt > CORE_MATCH_LAZY)
-		core_match_hash_fresh(m);
+		core_match_hash_all(m);
 	if (m->hashed_cnt)
 		found = core_match_find_hashed(m, tag, src);
 	return found ? found : core_match_find_fresh(m, tag, src);

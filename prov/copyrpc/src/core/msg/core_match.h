@@ -48,7 +48,8 @@ struct core_match_recv {
 	uint64_t src;
 	uint64_t seq;            /* lower (modulo 2^64) is older; set by core_match_post */
 	struct util_list order;  /* all posted receives, oldest first */
-	int shape;               /* index in recv_shapes, or enum core_match_location */
+	int16_t shape;           /* index in recv_shapes, or enum core_match_location */
+	uint16_t listed;         /* in a device's list (core_offload.h), hashed: entry + 1; or 0 */
 	struct util_list bucket; /* receives with the same key, oldest first */
 };
 
@@ -87,6 +88,9 @@ struct core_match {
 struct core_match *core_match_open(void);    /* NULL: no memory */
 void core_match_close(struct core_match *m); /* queues are walked and emptied by the caller */
 
+/** Hashes all posted receives. */
+void core_match_hash_all(struct core_match *m);
+
 /** Cold halves of the functions below: hash or search. */
 struct core_match_msg *core_match_post_cold(struct core_match *m, struct core_match_recv *recv);
 struct core_match_recv *core_match_find_cold(struct core_match *m, uint64_t tag, uint64_t src);
@@ -113,6 +117,7 @@ static inline void core_match_queue(struct core_match *m, struct core_match_recv
 	m->fresh_cnt++;
 	recv->seq = m->seq++;
 	recv->shape = CORE_MATCH_UNHASHED;
+	recv->listed = 0;
 	util_list_push_back(&m->posted, &recv->order);
 }
 

@@ -119,9 +119,11 @@ UTIL_INLINE ssize_t core_rx_post_buf(struct core_ep *ep, void *buf, size_t len, 
 	if (ep->directed && src != FI_ADDR_UNSPEC) {
 		struct core_peer *peer = core_peer_lookup(ep, src);
 
-		if (UTIL_UNLIKELY(!peer || peer->state == CORE_PEER_DEAD))
+		if (UTIL_UNLIKELY(!peer || peer->posts_cold))
 			goto cold;
 		source = peer->id;
+	} else if (UTIL_UNLIKELY(ep->offload != NULL)) {
+		goto cold;
 	}
 	if (UTIL_UNLIKELY(!req || !core_match_has_no_unexp(m) || (flags & FI_MULTI_RECV)))
 		goto cold;

@@ -16,6 +16,7 @@
 
 #include "core/core_chan.h"
 #include "core/core_op.h"
+#include "core/core_tags.h"
 #include "core/msg/core_match.h"
 #include "core/msg/core_rx.h"
 #include "util/list.h"
@@ -32,7 +33,9 @@ enum core_tx_state {
 	CORE_TX_KEPT,      /* the reply was KEPT: as REPLY, with a DONE for the reply */
 	CORE_TX_DONE,      /* DONE has overtaken that reply, with which the request ends */
 	CORE_TX_PULLED,    /* CONT follow as room permits; the last one is a call: CONFIRM */
-	CORE_TX_CONFIRM    /* last CONT sent as a call; ends with its reply */
+	CORE_TX_CONFIRM,   /* last CONT sent as a call; ends with its reply */
+	CORE_TX_OFFLOADED, /* request sent to the peer's device (core_offload.h) */
+	CORE_TX_UNMATCHED, /* likewise, and the peer keeps it, as no receive matches */
 };
 
 struct core_tx_req {
@@ -53,6 +56,7 @@ struct core_tx_req {
 	uint64_t flags;
 	void *context;
 	struct core_exposure exposure; /* of the send buffer, for a rendezvous get */
+	struct core_tags_send listed;  /* OFFLOADED, UNMATCHED: the device's */
 	void *copy;                    /* heap copy of an injected message, or NULL */
 	struct iovec iov[CORE_TX_IOV_MAX];
 };
@@ -113,9 +117,10 @@ struct core_retained {
 struct core_unexp {
 	struct core_match_msg match; /* in a matcher while unexpected */
 	struct core_ep *ep;
-	struct core_peer *peer;      /* NULL after the peer was freed */
-	struct util_list peer_link;  /* core_peer.rx */
-	struct util_list claim_link; /* core_ep.claimed: removed from its matcher by FI_CLAIM */
+	struct core_peer *peer;     /* NULL after the peer was freed */
+	struct util_list peer_link; /* core_peer.rx */
+	/* core_ep.claimed: removed from its matcher by FI_CLAIM; or core_offload_peer.gets */
+	struct util_list claim_link;
 	uint32_t op;
 	uint32_t send_id;       /* PART, RNDV, SYNC: id of the message at the sender */
 	uint32_t recv_id;       /* in ep->rx_ids, or CORE_NO_ID */
@@ -124,6 +129,7 @@ struct core_unexp {
 	bool matched;           /* dest is set */
 	bool reply_due;         /* the sender's call `ref` has no reply yet */
 	bool held;              /* likewise, and counted in peer->held_cnt */
+	bool offloaded;         /* RNDV: by a device; send_id is its id, and the reply goes by it */
 	struct core_done *done; /* to send at the end: the reply was WIRE_STATUS_KEPT; or NULL */
 	struct core_call_ref ref;
 	uint64_t tag;

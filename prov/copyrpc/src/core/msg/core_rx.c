@@ -11,6 +11,7 @@
 #include "core/core_dom.h"
 #include "core/core_handler.h"
 #include "core/core_peer.h"
+#include "core/msg/core_offload.h"
 #include "core/msg/core_rx_bulk.h"
 #include "core/msg/core_srx.h"
 #include "core/msg/core_unexp.h"
@@ -148,6 +149,15 @@ UTIL_INLINE bool core_rx_match_msg(struct core_ep *rx, struct core_ep *ep, uint6
 	return false;
 }
 
+/** Removes a tagged receive. Returns false if a device has given it another message. */
+UTIL_INLINE bool core_rx_unqueue(struct core_ep *rx, struct core_match_recv *recv)
+{
+	if (UTIL_UNLIKELY(recv->listed))
+		return core_offload_unlist(rx, recv);
+	core_match_cancel(rx->tagged, recv);
+	return true;
+}
+
 UTIL_INLINE bool core_rx_match_in(struct core_ep *rx, struct core_ep *ep, uint64_t src,
 				  const struct core_head *head, uint64_t total,
 				  struct core_dest *dest)
@@ -157,9 +167,11 @@ UTIL_INLINE bool core_rx_match_in(struct core_ep *rx, struct core_ep *ep, uint64
 
 	if (!head->tagged)
 		return core_rx_match_msg(rx, ep, src, total, dest);
-	found = core_match_arrive(rx->tagged, head->tag, src);
-	if (!found)
-		return false;
+	do {
+		found = core_match_find(rx->tagged, head->tag, src);
+		if (!found)
+			return false;
+	} while (!core_rx_unqueue(rx, found));
 	req = UTIL_CONTAINER_OF(found, struct core_rx_req, match);
 	*dest = req->dest;
 	util_pool_release(&rx->rx_reqs, req);
@@ -333,7 +345,7 @@ static bool core_rx_in_order(struct core_peer *peer, uint32_t op, const uint8_t 
 	if (!core_rx_is_common(op))
 		return false;
 	req = core_rx_oldest(peer, op, data, len, &tag);
-	if (!req)
+	if (!req || UTIL_UNLIKELY(req->match.listed))
 		return false;
 	len -= wire_ext_len(op);
 	util_copy(req->dest.iov[0].iov_base, data + wire_ext_len(op), len);

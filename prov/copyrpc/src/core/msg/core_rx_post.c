@@ -5,6 +5,7 @@
 
 #include "core/core_dom.h"
 #include "core/core_peer.h"
+#include "core/msg/core_offload.h"
 #include "core/msg/core_rx.h"
 #include "core/msg/core_srx.h"
 #include "core/msg/core_unexp.h"
@@ -108,8 +109,11 @@ ssize_t core_rx_post(struct core_ep *ep, const struct core_recv *r)
 		return 0;
 	}
 	msg = core_match_post(r->tagged ? ep->tagged : ep->msg, &req->match);
-	if (UTIL_LIKELY(!msg))
+	if (UTIL_LIKELY(!msg)) {
+		if (UTIL_UNLIKELY(ep->offload != NULL) && r->tagged)
+			core_offload_list(ep->offload, r->flags & FI_MORE);
 		return 0;
+	}
 	dest = req->dest;
 	util_pool_release(&ep->rx_reqs, req);
 	core_rx_take_unexpected(msg, &dest);
@@ -223,9 +227,10 @@ ssize_t core_rx_claim(struct core_ep *ep, const struct core_recv *r)
 
 /**
  * Ends a posted receive with an error completion. A multi-receive buffer into which messages are
- * being written is not the application's before the last of them has ended.
+ * being written is not the application's before the last of them has ended. Returns false if a
+ * device has given the receive a message.
  */
-static void core_rx_fail_recv(struct core_ep *ep, struct core_match *m,
+static bool core_rx_fail_recv(struct core_ep *ep, struct core_match *m,
 			      struct core_match_recv *recv, int err)
 {
 	struct core_rx_req *req = UTIL_CONTAINER_OF(recv, struct core_rx_req, match);
@@ -238,7 +243,10 @@ static void core_rx_fail_recv(struct core_ep *ep, struct core_match *m,
 		.prov_errno = -err,
 	};
 
-	core_match_cancel(m, recv);
+	if (!recv->listed)
+		core_match_cancel(m, recv);
+	else if (!core_offload_unlist(ep, recv))
+		return false;
 	if (ep->rx.cntr)
 		core_cntr_add_err(ep->rx.cntr, 1);
 	if (ep->rx.cq)
@@ -247,20 +255,45 @@ static void core_rx_fail_recv(struct core_ep *ep, struct core_match *m,
 		req->retired = true; /* the last message in it frees it */
 	else
 		util_pool_release(&ep->rx_reqs, req);
+	return true;
+}
+
+/**
+ * Ends posted receives with an error: all, or those from one source. One in a device's list takes
+ * events with it, which may remove others.
+ */
+static void core_rx_fail_recvs(struct core_ep *ep, struct core_match *m, bool all, uint64_t src,
+			       int err)
+{
+	struct util_list *head = core_match_posted(m), *it = head->next;
+
+	while (it != head) {
+		struct core_match_recv *recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
+		bool listed = recv->listed;
+
+		it = it->next;
+		if (!all && recv->src != src)
+			continue;
+		core_rx_fail_recv(ep, m, recv, err);
+		if (listed)
+			it = head->next;
+	}
 }
 
 static bool core_rx_cancel_in(struct core_ep *ep, struct core_match *m, void *context)
 {
 	struct util_list *head = core_match_posted(m);
-	struct util_list *it;
+	struct util_list *it = head->next;
 	struct core_match_recv *recv;
 
-	for (it = head->next; it != head; it = it->next) {
+	while (it != head) {
 		recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
+		it = it->next;
 		if (UTIL_CONTAINER_OF(recv, struct core_rx_req, match)->dest.context != context)
 			continue;
-		core_rx_fail_recv(ep, m, recv, -FI_ECANCELED);
-		return true;
+		if (core_rx_fail_recv(ep, m, recv, -FI_ECANCELED))
+			return true;
+		it = head->next;
 	}
 	return false;
 }
@@ -272,51 +305,31 @@ int core_rx_cancel(struct core_ep *ep, void *context)
 	return -FI_ENOENT;
 }
 
-static void core_rx_flush_in(struct core_ep *ep, struct core_match *m)
-{
-	struct util_list *it, *tmp;
-
-	UTIL_LIST_FOREACH_SAFE (it, tmp, core_match_posted(m))
-		core_rx_fail_recv(ep, m, UTIL_CONTAINER_OF(it, struct core_match_recv, order),
-				  -FI_ECANCELED);
-}
-
 void core_rx_flush(struct core_ep *ep)
 {
-	core_rx_flush_in(ep, ep->tagged);
-	core_rx_flush_in(ep, ep->msg);
-}
-
-static void core_rx_fail_directed_in(struct core_peer *peer, struct core_match *m, int err)
-{
-	struct util_list *head = core_match_posted(m);
-	struct util_list *it, *tmp;
-	struct core_match_recv *recv;
-
-	UTIL_LIST_FOREACH_SAFE (it, tmp, head) {
-		recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
-		if (recv->src == peer->id)
-			core_rx_fail_recv(peer->ep, m, recv, err);
-	}
+	core_rx_fail_recvs(ep, ep->tagged, true, 0, -FI_ECANCELED);
+	core_rx_fail_recvs(ep, ep->msg, true, 0, -FI_ECANCELED);
 }
 
 void core_rx_fail_directed(struct core_peer *peer, int err)
 {
-	core_rx_fail_directed_in(peer, peer->ep->tagged, err);
-	core_rx_fail_directed_in(peer, peer->ep->msg, err);
+	core_rx_fail_recvs(peer->ep, peer->ep->tagged, false, peer->id, err);
+	core_rx_fail_recvs(peer->ep, peer->ep->msg, false, peer->id, err);
 }
 
 static void core_rx_fail_lost_in(struct core_ep *ep, struct core_match *m, int err)
 {
-	struct util_list *it, *tmp;
+	struct util_list *head = core_match_posted(m), *it = head->next;
 	struct core_match_recv *recv;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, core_match_posted(m)) {
+	while (it != head) {
 		recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
+		it = it->next;
 		if (recv->src != CORE_MATCH_ANY)
 			continue;
-		core_rx_fail_recv(ep, m, recv, err);
-		return;
+		if (core_rx_fail_recv(ep, m, recv, err))
+			return;
+		it = head->next;
 	}
 }
 

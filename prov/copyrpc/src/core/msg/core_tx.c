@@ -11,6 +11,7 @@
 
 #include "core/core_dom.h"
 #include "core/core_peer.h"
+#include "core/msg/core_offload.h"
 #include "core/msg/core_tx_bulk.h"
 #include "util/copy.h"
 #include "util/log.h"
@@ -187,6 +188,11 @@ static int core_tx_start(struct core_op *op)
 	};
 	int ret;
 
+	if (UTIL_UNLIKELY(op->peer->offload != NULL) && req->tagged) {
+		ret = core_offload_start(req);
+		if (ret != CORE_OFFLOAD_BY_RING)
+			return ret;
+	}
 	if (core_tx_is_bulk(op->peer, req->len, req->flags))
 		return core_tx_bulk_start(req);
 	ret = core_tx_send_eager(op->peer->chan, &s);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/core_dom.h"
+#include "core/msg/core_offload.h"
 #include "core/msg/core_tx.h"
 #include "util/clock.h"
 #include "util/copy.h"
@@ -135,8 +136,7 @@ static bool core_tx_join(struct core_tx_req *req)
 	return true;
 }
 
-/** Exposes the send buffer, once even if the call is retried. Returns false if that fails. */
-static bool core_tx_expose(struct core_tx_req *req)
+bool core_tx_expose(struct core_tx_req *req)
 {
 	struct core_chan *chan = req->op.peer->chan;
 
@@ -235,6 +235,15 @@ static int core_tx_start_shared(struct core_tx_req *req)
 static bool core_tx_fits_sync(const struct core_peer *peer, size_t len)
 {
 	return len + sizeof(struct wire_sync) <= core_peer_eager_max(peer);
+}
+
+bool core_tx_is_rndv(const struct core_peer *peer, const struct core_tx_req *req)
+{
+	size_t min = peer->chan->get_min;
+
+	return req->iov_cnt == 1 && (peer->chan->caps & CORE_CHAN_GET) &&
+	       req->len > core_peer_eager_max(peer) && !core_tx_fits_sync(peer, req->len) &&
+	       req->len >= (min ? min : peer->ep->dom->limits.single_copy_min);
 }
 
 int core_tx_bulk_start(struct core_tx_req *req)
@@ -433,6 +442,8 @@ enum core_rx_verdict core_tx_bulk_on_done(struct core_chan *chan, struct core_he
 	if (head->body_len != sizeof(done) || head->tagged || head->has_data)
 		return CORE_RX_BAD;
 	memcpy(&done, head->body, sizeof(done));
+	if (done.status == WIRE_STATUS_KEPT && !done.recv_id && !done.zero)
+		return core_offload_on_kept(chan->peer, done.send_id);
 	req = util_idmap_lookup(&chan->peer->ep->tx_ids, done.send_id);
 	if (done.zero || !req || req->op.peer != chan->peer)
 		return CORE_RX_BAD;

@@ -37,6 +37,12 @@
 
 bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags);
 
+/** Returns true if `req`, one buffer, would go by a rendezvous whose bytes the peer gets. */
+bool core_tx_is_rndv(const struct core_peer *peer, const struct core_tx_req *req);
+
+/** Exposes the send buffer, once even if the call is retried. Returns false if that fails. */
+bool core_tx_expose(struct core_tx_req *req);
+
 /** Sends the first frame of `req` (state QUEUED). Returns 0, or the error of the channel. */
 int core_tx_bulk_start(struct core_tx_req *req);
 

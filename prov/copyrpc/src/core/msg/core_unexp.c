@@ -8,6 +8,7 @@
 
 #include "core/core_dom.h"
 #include "core/msg/core_done.h"
+#include "core/msg/core_offload.h"
 #include "core/msg/core_srx.h"
 #include "util/copy.h"
 #include "util/log.h"
@@ -238,6 +239,7 @@ static void core_unexp_reply(struct core_unexp *in, uint32_t code)
 		.len = in->total,
 	};
 	struct iovec iov = { .iov_base = &status, .iov_len = sizeof(status) };
+	uint64_t begin;
 
 	if (!chan)
 		return;
@@ -248,7 +250,13 @@ static void core_unexp_reply(struct core_unexp *in, uint32_t code)
 		return;
 	in->reply_due = false;
 	core_unexp_unhold(in);
+	if (in->offloaded) {
+		core_offload_finish(in, code);
+		return;
+	}
+	begin = core_offload_reply_begins(in->peer);
 	chan->ops->reply(chan, in->ref, &iov, 1, sizeof(status), code ? 0 : CORE_SEND_ENDS);
+	core_offload_reply_ends(in->peer, begin);
 }
 
 /** Returns true for a message whose sender awaits its match. */
@@ -281,17 +289,19 @@ static void core_unexp_hold(struct core_unexp *in)
 void core_unexp_confirm(struct core_unexp *in)
 {
 	if (core_unexp_is_awaited(in)) {
-		if (in->queued && in->reply_due)
+		if (in->queued && in->reply_due && in->offloaded)
+			core_offload_keep(in);
+		else if (in->queued && in->reply_due)
 			core_unexp_hold(in);
 	} else if (in->received == in->total) {
 		core_unexp_reply(in, 0);
 	}
 }
 
-/** Requests the bytes from the sender in CONT frames. */
+/** Requests the bytes from the sender in CONT frames, unless a device sent the message. */
 static void core_unexp_pull(struct core_unexp *in)
 {
-	int ret = util_idmap_alloc(&in->ep->rx_ids, in, &in->recv_id);
+	int ret = in->offloaded ? -FI_EIO : util_idmap_alloc(&in->ep->rx_ids, in, &in->recv_id);
 
 	if (ret)
 		core_unexp_end(in, ret);
@@ -304,7 +314,7 @@ static void core_unexp_got(struct core_get *get)
 	core_unexp_end(UTIL_CONTAINER_OF(get, struct core_unexp, get), get->status);
 }
 
-static void core_unexp_get(struct core_unexp *in)
+void core_unexp_get(struct core_unexp *in)
 {
 	struct core_chan *chan = in->peer->chan;
 	int ret;
@@ -320,7 +330,9 @@ static void core_unexp_get(struct core_unexp *in)
 	in->get.len = in->total < in->dest.len ? in->total : in->dest.len;
 	in->get.done = core_unexp_got;
 	ret = in->get.len ? chan->ops->get(chan, &in->get) : 1;
-	if (ret < 0)
+	if (ret == -FI_EAGAIN && in->offloaded)
+		core_offload_get_later(in);
+	else if (ret < 0)
 		core_unexp_pull(in);
 	else if (ret == 1)
 		core_unexp_got(&in->get);

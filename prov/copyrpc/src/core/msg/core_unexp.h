@@ -46,6 +46,9 @@ enum core_rx_verdict core_unexp_bytes(struct core_unexp *in, const uint8_t *data
 /** Sets the destination: copies the bytes that are here; starts the get of a rendezvous message. */
 void core_unexp_match(struct core_unexp *in, const struct core_dest *dest);
 
+/** Starts the get of a matched rendezvous message, or requests its bytes in parts. */
+void core_unexp_get(struct core_unexp *in);
+
 /** Ends a matched message with `err` (0 or -FI_E*): reply, completion; frees the record. */
 void core_unexp_end(struct core_unexp *in, int err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Tag matching by the device: receives in a list of its own, and rendezvous without the receiver's
- * processor (docs/mlx5.md, section 10). InfiniBand only. Called by test/integ/dev/dev_tag.c.
+ * processor (docs/mlx5.md, section 10). InfiniBand only. Called by ring/ring_mlx5_tags.c.
  *
  *   struct m5_tm        a shared receive queue with a list of tags (XRQ), its CQ, and a command
  *                       queue pair, connected to itself, that carries operations on the list

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Description of a peer's two queue pairs for tag matching (m5_tm.h), as it travels to the peer.
- * Tests: test/unit/dev/mlx5/test_m5_tm_desc.c.
+ * Called by ring/ring_mlx5_tags.c. Tests: test/unit/dev/mlx5/test_m5_tm_desc.c.
  */
 #ifndef DEV_MLX5_M5_TM_DESC_H
 #define DEV_MLX5_M5_TM_DESC_H
