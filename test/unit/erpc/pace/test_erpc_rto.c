@@ -71,10 +71,21 @@ Test(erpc_rto, early_doublings_have_a_bound_in_time)
 	cr_expect_eq(erpc_rto_after(&r, ERPC_RTO_EARLY + ERPC_RTO_FLAT), ERPC_RTO_FLAT_NS);
 	cr_expect_eq(erpc_rto_after(&r, ERPC_RTO_EARLY + ERPC_RTO_FLAT + 1), 640 * MS);
 	cr_expect_eq(erpc_rto_after(&r, ERPC_RTO_EARLY + ERPC_RTO_FLAT + 2), 1000 * MS);
-	for (int i = 0; i < 100; i++)
-		erpc_rto_sample(&r, 100 * MS);
-	cr_expect_eq(erpc_rto_after(&r, 1), 2 * erpc_rto_ns(&r),
-		     "a long round trip is doubled at once");
+}
+
+/** A pause of a process makes a timeout long: early losses wait for it, and no longer. */
+Test(erpc_rto, early_losses_do_not_double_a_long_timeout)
+{
+	unsigned losses;
+
+	erpc_rto_init(&r, 5 * MS, 100 * US, 1000 * MS);
+	erpc_rto_sample(&r, US);
+	erpc_rto_sample(&r, 100 * MS);
+	erpc_rto_keep(&r, ERPC_RTO_DOUBLINGS_MAX);
+	cr_expect_gt(erpc_rto_ns(&r), ERPC_RTO_FLAT_NS);
+	for (losses = 0; losses + r.kept <= ERPC_RTO_EARLY + ERPC_RTO_FLAT; losses++)
+		cr_expect_eq(erpc_rto_after(&r, losses), erpc_rto_ns(&r), "%u", losses);
+	cr_expect_eq(erpc_rto_after(&r, losses), 1000 * MS, "an absent peer");
 }
 
 /** If all packets are repeated nothing is measured, and all would be repeated for ever. */

@@ -6,7 +6,9 @@
  * between two bounds, doubled with each loss of the same packet in a row. The first losses double
  * it ERPC_RTO_EARLY times at most, and to ERPC_RTO_FLAT_NS at most: a network that loses half of
  * all round trips loses ten in a row now and then, and doublings would make seconds of them. After
- * ERPC_RTO_FLAT more the peer is absent, and doublings go on.
+ * ERPC_RTO_FLAT more the peer is absent, and doublings go on. A longer timeout is not doubled
+ * before: it is that long if processes wait for a processor, and few samples shorten it again where
+ * most packets are repeated.
  *
  * Only packets sent once are measured: a response to a repeated packet may belong to either. If all
  * packets are repeated, since the peer is slow, nothing is measured; so the doublings stay until
@@ -126,9 +128,11 @@ static inline unsigned erpc_rto_doublings(unsigned losses)
 /** Returns the longest timeout after `losses` in a row. */
 static inline uint64_t erpc_rto_bound(const struct erpc_rto *r, unsigned losses)
 {
-	if (losses > ERPC_RTO_EARLY + ERPC_RTO_FLAT || erpc_rto_ns(r) >= ERPC_RTO_FLAT_NS)
+	uint64_t rto = erpc_rto_ns(r), flat_ns = rto > ERPC_RTO_FLAT_NS ? rto : ERPC_RTO_FLAT_NS;
+
+	if (losses > ERPC_RTO_EARLY + ERPC_RTO_FLAT || flat_ns > r->max_ns)
 		return r->max_ns;
-	return r->max_ns < ERPC_RTO_FLAT_NS ? r->max_ns : ERPC_RTO_FLAT_NS;
+	return flat_ns;
 }
 
 /** Returns the timeout after `losses` of the same packet in a row. */
