@@ -353,3 +353,41 @@ Test(erpc_kick, an_absent_peer_is_not_flooded_after_losses)
 	cr_expect_leq(plan.seen, 36, "%u", plan.seen);
 	end();
 }
+
+/** Sends a message whose response waits in the device until the sender polls, 300 ms later. */
+static void message_and_pause(void)
+{
+	struct erpc_ep *sender = p.end[0].ep, *receiver = p.end[1].ep;
+	unsigned i;
+
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	erpc_pair_run(&p, US);
+	for (i = 0; i < 100; i++) {
+		fake_net_run(&p.net, p.net.now_ns + 3 * MS);
+		receiver->armed = true;
+		erpc_ep_progress(receiver, p.net.now_ns);
+	}
+	sender->armed = false;
+	erpc_ep_progress(sender, p.net.now_ns);
+	until_arrived();
+}
+
+Test(erpc_kick, one_pause_does_not_make_the_timeout_long)
+{
+	begin();
+	message_and_pause();
+	cr_expect_eq(counts()->timeouts, 0, "the response was there");
+	cr_expect_leq(erpc_rto_ns(&p.end[0].s->flow.rto), 2 * ERPC_LATE_NS);
+	end();
+}
+
+Test(erpc_kick, an_end_that_always_pauses_is_measured)
+{
+	unsigned i;
+
+	begin();
+	for (i = 0; i < 100; i++)
+		message_and_pause();
+	cr_expect_gt(p.end[0].s->flow.rto.srtt_ns, 250 * MS);
+	end();
+}

@@ -51,7 +51,7 @@ struct erpc_session;
 #define ERPC_RTO_MIN       200000u
 #define ERPC_RTO_MIN_HIGH  4u /* paced sessions: times t_high, as queues grow before rates fall */
 #define ERPC_RTO_MAX       1000000000u
-#define ERPC_LATE_NS       10000000u /* longest RTT sample from a delayed response */
+#define ERPC_LATE_NS       10000000u /* longest RTT sample with a wait (erpc_kick_acked) */
 #define ERPC_LINGER        4u  /* RTOs for which a closing session can repeat its last response */
 #define ERPC_LINGER_LOSSY  96u /* after a loss: 1 + 2 + ... + 32, spread by half */
 #define ERPC_LINGER_MIN    50000000u /* lower bound after a loss */

@@ -319,6 +319,22 @@ erpc_kick_recovered_cold(struct erpc_session *s, struct erpc_tx *tx)
 	tx->c.window = tx->type == WIRE_ERPC_GET ? (uint16_t)s->get_window : ERPC_CREDITS_MAX;
 }
 
+/**
+ * Takes a round trip that contains the time that an end was away, or that a response waited for a
+ * release. It may be very long, and where most packets are repeated few samples shorten the timeout
+ * again. So it counts as ERPC_LATE_NS at most, and for an end that is always away as twice the
+ * usual one.
+ */
+static void __attribute__((noinline))
+erpc_kick_sample_late_cold(struct erpc_session *s, const struct wire_erpc_hdr *h, uint64_t rtt_ns)
+{
+	uint64_t most_ns = ERPC_LATE_NS, twice_ns = 2ull * s->flow.rto.srtt_ns;
+
+	if (h->req_type != WIRE_ERPC_LATE && twice_ns > most_ns)
+		most_ns = twice_ns;
+	erpc_rto_sample(&s->flow.rto, rtt_ns < most_ns ? rtt_ns : most_ns);
+}
+
 void erpc_kick_acked(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h)
 {
 	uint64_t now_ns = s->ep->now_ns, rtt_ns;
@@ -337,14 +353,12 @@ void erpc_kick_acked(struct erpc_session *s, struct erpc_tx *tx, const struct wi
 	if (tx->rtt_start_ns > s->flow.acked_tx_ns)
 		s->flow.acked_tx_ns = tx->rtt_start_ns;
 	rtt_ns = now_ns - tx->rtt_start_ns;
-	if (UTIL_UNLIKELY(h->req_type == WIRE_ERPC_LATE)) {
-		/* The response waited for a release, perhaps for very long; limits the sample. */
-		erpc_rto_sample(&s->flow.rto, rtt_ns < ERPC_LATE_NS ? rtt_ns : ERPC_LATE_NS);
+	if (UTIL_UNLIKELY(h->req_type || s->ep->away)) { /* does not measure the network */
+		erpc_kick_sample_late_cold(s, h, rtt_ns);
 		return;
 	}
 	erpc_rto_sample(&s->flow.rto, rtt_ns);
-	/* If one end was away, the sample does not measure the network. */
-	if (!s->ep->paces || s->ep->away || h->req_type == WIRE_ERPC_AWAY)
+	if (!s->ep->paces)
 		return;
 	if (erpc_timely_may_skip(&s->ep->timely_cfg, s->paced, rtt_ns))
 		return;
