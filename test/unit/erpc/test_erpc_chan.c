@@ -28,9 +28,14 @@ static void setup(void)
 static bool is_of_rings(unsigned entry)
 {
 	static const size_t offsets[] = {
-		offsetof(struct core_chan_ops, direct),   offsetof(struct core_chan_ops, access),
-		offsetof(struct core_chan_ops, undirect), offsetof(struct core_chan_ops, reg),
-		offsetof(struct core_chan_ops, withdraw), offsetof(struct core_chan_ops, resize),
+		offsetof(struct core_chan_ops, direct),
+		offsetof(struct core_chan_ops, access),
+		offsetof(struct core_chan_ops, undirect),
+		offsetof(struct core_chan_ops, reg),
+		offsetof(struct core_chan_ops, withdraw),
+		offsetof(struct core_chan_ops, resize),
+		offsetof(struct core_chan_ops, tags_open),
+		offsetof(struct core_chan_ops, positions),
 	};
 
 	for (unsigned i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)

@@ -125,12 +125,14 @@ Test(param, an_empty_text_counts_as_unset)
 Test(param, every_parameter_is_published_with_its_default)
 {
 	static const char *const names[] = {
-		"JOB_KEY",        "PATHS",           "ENDPOINT", "DEVICE",         "IFACE",
-		"PORTS",          "GID_INDEX",       "MEM",      "RING_SIZE",      "GRANT_MAX",
-		"EAGER_MAX",      "SINGLE_COPY_MIN", "RNDV_MIN", "UNEXPECTED_MEM", "PEER_TIMEOUT",
-		"NIC_RMA",        "DCI_COUNT",       "RAILS",    "RC_MAX",         "RC_INTERVAL",
-		"REVOKE_TIMEOUT", "SINGLE_COPY",     "HOLD",     "LINK_RATE",      "UDP_EAGER_MAX",
-		"UDP_PLAIN",      "STATS",           "WATCH",    "FAULT",          "LAYERING"
+		"JOB_KEY",        "PATHS",          "ENDPOINT",     "DEVICE",
+		"IFACE",          "PORTS",          "GID_INDEX",    "MEM",
+		"RING_SIZE",      "GRANT_MAX",      "EAGER_MAX",    "SINGLE_COPY_MIN",
+		"RNDV_MIN",       "UNEXPECTED_MEM", "PEER_TIMEOUT", "NIC_RMA",
+		"DCI_COUNT",      "RAILS",          "RC_MAX",       "RC_INTERVAL",
+		"REVOKE_TIMEOUT", "SINGLE_COPY",    "TAG_OFFLOAD",  "HOLD",
+		"LINK_RATE",      "UDP_EAGER_MAX",  "UDP_PLAIN",    "STATS",
+		"WATCH",          "FAULT",          "LAYERING"
 	};
 	struct fi_param *params;
 	int cnt, found = 0;
@@ -278,7 +280,7 @@ Test(param, an_unknown_name_warns_with_the_nearest_known_name)
 
 Test(param, an_unknown_name_without_a_near_one_warns_without_a_guess)
 {
-	static const char *const strange[] = { "FI_COPYRPC_TAG", "FI_COPYRPC_VERBOSE",
+	static const char *const strange[] = { "FI_COPYRPC_COLOUR", "FI_COPYRPC_VERBOSE",
 					       "FI_COPYRPC_X", "FI_COPYRPC_PROTOCOL_VERSION" };
 
 	start();
