@@ -6,6 +6,7 @@
  *   stopped   with receives posted (for one source or any, one tag or any) the receiver is stopped
  *             (SIGSTOP); all sends complete, and no byte of them is missing when it goes on
  *   kept      messages to no receive, with a short one behind them, which the receiver awaits first
+ *   left      likewise, and the sender closes its endpoint before the receiver goes on
  *   canceled  a receive is canceled, and the next message of its tag goes to the one behind it
  *
  * usage: tag_stopped [rounds]
@@ -202,12 +203,13 @@ static void receiver(unsigned rounds)
 		receive_kept(round);
 		receive_canceled(round);
 	}
+	receive_stopped(rounds);
 	fab_close(&fab);
 }
 
 /* ---- sender ---- */
 
-static void send_stopped(pid_t child, unsigned round)
+static void send_stopped(pid_t child, unsigned round, bool leaves)
 {
 	int status;
 	uint8_t byte;
@@ -219,6 +221,8 @@ static void send_stopped(pid_t child, unsigned round)
 		post_send(i, LEN, i);
 	}
 	await_ok(MESSAGES);
+	if (leaves)
+		fab_close(&fab);
 	FAB_TRUE(!kill(child, SIGCONT));
 }
 
@@ -248,12 +252,12 @@ static void sender(pid_t child, unsigned rounds)
 	meet(to_receiver[1], to_sender[0]);
 	warm_up(true);
 	for (unsigned round = 0; round < rounds; round++) {
-		send_stopped(child, round);
+		send_stopped(child, round, false);
 		send_kept(round);
 		send_canceled(round);
 	}
-	printf("tag_stopped: %u messages to a process that was stopped\n", rounds * MESSAGES);
-	fab_close(&fab);
+	send_stopped(child, rounds, true);
+	printf("tag_stopped: %u messages to a process that was stopped\n", (rounds + 1) * MESSAGES);
 }
 
 int main(int argc, char **argv)

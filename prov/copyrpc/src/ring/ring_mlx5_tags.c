@@ -86,8 +86,11 @@ static int ring_tags_append(struct core_tags_list *list, struct core_tags_recv *
 {
 	struct ring_tags *tags = ring_tags_of(list);
 	struct ring_tags_recv *recv = ring_tags_recv_of(base);
-	int ret = m5_dev_ops.mem_reg(tags->dev, buf, len, DEV_MEM_LOCAL, &recv->mem);
+	int ret;
 
+	if (!m5_tm_has_room(tags->tm)) /* a registration is a system call */
+		return -FI_EAGAIN;
+	ret = m5_dev_ops.mem_reg(tags->dev, buf, len, DEV_MEM_LOCAL, &recv->mem);
 	if (ret)
 		return ret;
 	ret = m5_tm_append(tags->tm, &recv->tm, tag, mask, buf, (uint32_t)len,
@@ -190,20 +193,11 @@ static const struct core_tags_ops ring_tags_ops = {
 
 #define RING_TAGS_MIN 32u /* receives in a list that is of use */
 
-/** Opens a list for `cnt` receives, or for fewer where the device has no such list. */
-static int ring_tags_open_tm(struct m5_dev *dev, uint32_t cnt, struct m5_tm **tm)
-{
-	int ret = -FI_EOPNOTSUPP;
-
-	for (; ret == -FI_EOPNOTSUPP && cnt >= RING_TAGS_MIN; cnt /= 2)
-		ret = m5_tm_open(dev, cnt, tm);
-	return ret;
-}
-
 int ring_mlx5_tags_open(struct core_chan *chan, uint32_t cnt, struct core_tags_list **out)
 {
 	struct ring_conn *conn = ring_conn_of(chan);
 	struct ring_tags *tags;
+	uint32_t most;
 	int ret;
 
 	if (conn->rail || ring_conn_transport(conn)->rails)
@@ -213,7 +207,10 @@ int ring_mlx5_tags_open(struct core_chan *chan, uint32_t cnt, struct core_tags_l
 		return -FI_ENOMEM;
 	tags->base.ops = &ring_tags_ops;
 	tags->dev = conn->dev;
-	ret = ring_tags_open_tm((struct m5_dev *)conn->dev, cnt, &tags->tm);
+	most = m5_tm_most((struct m5_dev *)conn->dev);
+	if (cnt > most)
+		cnt = most < RING_TAGS_MIN ? RING_TAGS_MIN : most;
+	ret = m5_tm_open((struct m5_dev *)conn->dev, cnt, &tags->tm);
 	if (ret) {
 		free(tags);
 		return ret;

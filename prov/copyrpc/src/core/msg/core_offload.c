@@ -98,19 +98,31 @@ static void core_offload_look_at_peers(struct core_offload *of)
 	}
 }
 
+/** Handles the events that are there. Returns true if there were some. */
+static bool core_offload_drain(struct core_offload *of)
+{
+	struct core_tags_event ev;
+	unsigned cnt = 0;
+
+	/* Other peers may go on: a limit, far above what one can have sent. */
+	while (cnt < CORE_OFFLOAD_EVENTS && of->list->ops->poll(of->list, &ev)) {
+		core_offload_event(of, &ev);
+		cnt++;
+	}
+	return cnt > 0;
+}
+
 /** Lets the list and its peers progress. Returns true if an event came. */
 static bool core_offload_look(struct core_offload *of)
 {
-	struct core_tags_event ev;
-	bool found = false;
+	bool found;
 
 	of->looks = true;
 	core_offload_look_at_peers(of);
 	core_offload_list(of, true);
-	while (of->list->ops->poll(of->list, &ev)) {
-		core_offload_event(of, &ev);
-		found = true;
-	}
+	found = core_offload_drain(of);
+	if (UTIL_UNLIKELY(of->is_full) && ++of->full_looks % CORE_OFFLOAD_PAUSE == 0)
+		core_offload_try_again(of);
 	if (UTIL_UNLIKELY(of->has_failed))
 		core_offload_give_up(of);
 	of->looks = false;
@@ -203,11 +215,14 @@ void core_offload_peer_up(struct core_peer *peer)
 	peer->posts_cold = true;
 }
 
+/* Messages that the peer knows to be sent have arrived, and are delivered first. */
 void core_offload_peer_failing(struct core_peer *peer, int err)
 {
 	(void)err;
-	if (peer->offload)
-		core_offload_close_peer(peer->ep->offload, peer->offload, -FI_ECONNABORTED);
+	if (!peer->offload)
+		return;
+	core_offload_drain(peer->ep->offload);
+	core_offload_close_peer(peer->ep->offload, peer->offload, -FI_ECONNABORTED);
 }
 
 void core_offload_ep_stop(struct core_ep *ep)

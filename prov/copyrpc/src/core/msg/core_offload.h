@@ -44,8 +44,10 @@ struct core_peer;
 #define CORE_OFFLOAD_PEERS     256u /* peers of a list */
 #define CORE_OFFLOAD_TAG_BITS  48
 #define CORE_OFFLOAD_TAG_MASK  ((1ull << CORE_OFFLOAD_TAG_BITS) - 1)
-#define CORE_OFFLOAD_OLDER     16u         /* older receives that one is compared with */
+#define CORE_OFFLOAD_OLDER     64u         /* older receives that one is compared with */
 #define CORE_OFFLOAD_LOOK      64u         /* receives behind one that cannot be listed yet */
+#define CORE_OFFLOAD_PAUSE     16u         /* looks before a full list is tried again */
+#define CORE_OFFLOAD_EVENTS    4096u       /* events that are handled in a row */
 #define CORE_OFFLOAD_REMOVE_NS 1000000000u /* time for the device to remove a receive */
 
 /** Receive in the list, from its append until its end. */
@@ -58,6 +60,7 @@ struct core_listed {
 	bool used;
 	bool is_taken;
 	bool is_removed;
+	bool is_forged; /* the message states another sender */
 };
 
 /** Request that this end has finished, and whose sender is to be notified. */
@@ -95,10 +98,13 @@ struct core_offload {
 	uint64_t seen_seq; /* state of the matcher at the last look */
 	size_t seen_cnt;
 	uint32_t listed_cnt;  /* listed[] in use */
+	uint32_t queued_cnt;  /* of these, in the matcher */
 	uint32_t next_listed; /* where the search for a free one begins */
 	bool looks;           /* core_offload_look runs, and closes the list if need be */
 	bool has_failed;      /* the list, or a peer, is to be given up */
 	bool is_down;         /* the list has failed */
+	bool is_full;         /* an append was refused: a pause, or until a listed one ends */
+	uint32_t full_looks;  /* looks with is_full */
 	struct core_listed listed[CORE_OFFLOAD_TAGS];
 };
 
@@ -149,6 +155,9 @@ void core_offload_keep(struct core_unexp *in);
 
 /** Lists the receives that can be. `more`: the device need not see them before the next poll. */
 void core_offload_list(struct core_offload *of, bool more);
+
+/** Lets a refused receive be listed by the next look. */
+void core_offload_try_again(struct core_offload *of);
 
 /** Looks at all receives again. */
 void core_offload_list_again(struct core_offload *of);

@@ -19,11 +19,33 @@ static struct core_listed *core_listed_of(struct core_offload *of, uint16_t list
 	return &of->listed[listed - 1];
 }
 
+void core_offload_try_again(struct core_offload *of)
+{
+	if (!of->is_full)
+		return;
+	of->is_full = false;
+	of->seen_cnt = SIZE_MAX;
+}
+
 static void core_listed_free(struct core_offload *of, struct core_listed *l)
 {
 	of->list->ops->drop(of->list, &l->dev);
 	l->used = false;
 	of->listed_cnt--;
+	core_offload_try_again(of);
+}
+
+/** Takes the request of a listed receive, which leaves the matcher. */
+static struct core_rx_req *core_listed_unqueue(struct core_offload *of, struct core_listed *l)
+{
+	struct core_rx_req *req = l->req;
+
+	core_match_cancel(of->ep->tagged, &req->match);
+	req->match.listed = 0;
+	l->req = NULL;
+	l->dest = req->dest;
+	of->queued_cnt--;
+	return req;
 }
 
 /** Returns a record, or NULL if all are in use. */
@@ -64,19 +86,28 @@ static bool core_offload_overlaps(const struct core_match_recv *a, const struct 
 	       (a->src == b->src || a->src == CORE_MATCH_ANY || b->src == CORE_MATCH_ANY);
 }
 
+/** Returns true if no posted receive but one is outside of the list. */
+static bool core_offload_has_all_but_one(const struct core_offload *of)
+{
+	const struct core_match *m = of->ep->tagged;
+
+	return m->hashed_cnt + m->fresh_cnt == of->queued_cnt + 1u;
+}
+
 /** Returns true if no older receive outside of the list could take a message of this one. */
 static bool core_offload_is_first(struct core_offload *of, const struct core_match_recv *recv)
 {
 	const struct util_list *head = core_match_posted(of->ep->tagged);
 	unsigned cnt = 0;
 
+	if (core_offload_has_all_but_one(of))
+		return true;
 	for (const struct util_list *it = recv->order.prev; it != head; it = it->prev) {
 		const struct core_match_recv *older =
 			UTIL_CONTAINER_OF(it, struct core_match_recv, order);
 
-		if (older->listed)
-			continue;
-		if (++cnt > CORE_OFFLOAD_OLDER || core_offload_overlaps(older, recv))
+		if (++cnt > CORE_OFFLOAD_OLDER ||
+		    (!older->listed && core_offload_overlaps(older, recv)))
 			return false;
 	}
 	return true;
@@ -103,7 +134,7 @@ static int core_offload_append(struct core_offload *of, struct core_rx_req *req,
 	int ret;
 
 	if (!l) {
-		of->seen_cnt = SIZE_MAX;
+		of->is_full = true;
 		return -FI_EAGAIN;
 	}
 	if (recv->src != CORE_MATCH_ANY) {
@@ -117,11 +148,12 @@ static int core_offload_append(struct core_offload *of, struct core_rx_req *req,
 		of->listed_cnt--;
 		if (ret != -FI_EAGAIN)
 			return 0;
-		of->seen_cnt = SIZE_MAX; /* the next look tries again */
+		of->is_full = true;
 		return ret;
 	}
 	core_match_hash_all(of->ep->tagged);
 	l->req = req;
+	of->queued_cnt++;
 	recv->listed = (uint16_t)(l - of->listed + 1);
 	return 0;
 }
@@ -164,9 +196,10 @@ void core_offload_list(struct core_offload *of, bool more)
 	struct util_list *it, *head = core_match_posted(of->ep->tagged);
 	unsigned behind = 0; /* from the first one on that can be listed later at best */
 
-	if (of->is_down || !core_offload_has_changed(of))
+	if (of->is_down || of->is_full || !core_offload_has_changed(of))
 		return;
-	for (it = core_offload_fresh(of); it != head && behind < CORE_OFFLOAD_LOOK; it = it->next) {
+	for (it = core_offload_fresh(of); it != head && behind < CORE_OFFLOAD_LOOK && !of->is_full;
+	     it = it->next) {
 		struct core_rx_req *req = UTIL_CONTAINER_OF(it, struct core_rx_req, match.order);
 
 		if (core_offload_try(of, req, more) || behind)
@@ -180,6 +213,7 @@ void core_offload_list_again(struct core_offload *of)
 {
 	of->next_seq = 0;
 	of->seen_cnt = SIZE_MAX;
+	of->is_full = false;
 }
 
 void core_offload_drop_list(struct core_offload *of, int err)
@@ -191,7 +225,7 @@ void core_offload_drop_list(struct core_offload *of, int err)
 		if (!l->used)
 			continue;
 		if (l->req)
-			l->req->match.listed = 0;
+			l->req->match.listed = 0, of->queued_cnt--;
 		else if (l->is_taken && err)
 			core_dest_complete(of->ep, &l->dest, &l->head, 0, l->src, err);
 		core_listed_free(of, l);
@@ -216,8 +250,8 @@ static void core_offload_fail_peer(struct core_offload *of, struct core_offload_
 }
 
 /** Checks that a request names its sender. */
-static bool core_offload_is_true(struct core_offload *of, struct core_offload_peer *op,
-				 const struct core_tags_request *request)
+static bool core_offload_names_sender(struct core_offload *of, struct core_offload_peer *op,
+				      const struct core_tags_request *request)
 {
 	if (!op || request->tag >> CORE_OFFLOAD_TAG_BITS == op->id)
 		return true;
@@ -234,16 +268,12 @@ static void core_offload_take(struct core_offload *of, struct core_listed *l,
 
 	if (l->is_taken)
 		return;
-	if (l->req) {
-		core_match_cancel(of->ep->tagged, &l->req->match);
-		l->dest = l->req->dest;
-		util_pool_release(&of->ep->rx_reqs, l->req);
-		l->req = NULL;
-	}
+	if (l->req)
+		util_pool_release(&of->ep->rx_reqs, core_listed_unqueue(of, l));
 	l->is_taken = true;
 	l->head = core_offload_head(&ev->request);
 	l->src = op ? op->peer->fi_addr : FI_ADDR_NOTAVAIL;
-	core_offload_is_true(of, op, &ev->request);
+	l->is_forged = !core_offload_names_sender(of, op, &ev->request);
 }
 
 static void core_offload_received(struct core_offload *of, struct core_listed *l,
@@ -254,7 +284,8 @@ static void core_offload_received(struct core_offload *of, struct core_listed *l
 	core_offload_take(of, l, ev);
 	end = *l;
 	core_listed_free(of, l);
-	core_dest_complete(of->ep, &end.dest, &end.head, ev->len, end.src, ev->status);
+	core_dest_complete(of->ep, &end.dest, &end.head, ev->len, end.src,
+			   end.is_forged ? -FI_EIO : ev->status);
 }
 
 /** Returns a record of a message whose bytes this end reads, or NULL, with its peer given up. */
@@ -283,11 +314,13 @@ static void core_offload_too_long(struct core_offload *of, struct core_listed *l
 	struct core_offload_peer *op = ev->user;
 	struct core_unexp *in;
 	struct core_dest dest;
+	bool is_forged;
 
 	core_offload_take(of, l, ev);
 	dest = l->dest;
+	is_forged = l->is_forged;
 	core_listed_free(of, l);
-	in = op && op->peer->chan ? core_offload_unexp(of, ev) : NULL;
+	in = op && op->peer->chan && !is_forged ? core_offload_unexp(of, ev) : NULL;
 	if (in) {
 		core_unexp_match(in, &dest);
 		return;
@@ -306,6 +339,7 @@ static bool core_offload_remove_surely(struct core_offload *of, struct core_matc
 		return false;
 	}
 	recv->listed = 0;
+	of->queued_cnt--;
 	core_listed_free(of, l);
 	return true;
 }
@@ -338,7 +372,7 @@ static void core_offload_unexpected(struct core_offload *of, const struct core_t
 	struct core_unexp *in;
 	struct core_dest dest;
 
-	if (!op || !op->peer->chan || !core_offload_is_true(of, op, &ev->request))
+	if (!op || !op->peer->chan || !core_offload_names_sender(of, op, &ev->request))
 		return;
 	in = core_offload_unexp(of, ev);
 	if (!in)
@@ -364,6 +398,9 @@ void core_offload_event(struct core_offload *of, const struct core_tags_event *e
 	struct core_listed *l =
 		ev->recv ? UTIL_CONTAINER_OF(ev->recv, struct core_listed, dev) : NULL;
 
+	/* A list that has failed forgets its receives (core_offload_drop_list). */
+	if (l && of->is_down)
+		return;
 	switch (ev->kind) {
 	case CORE_TAGS_MATCHED: core_offload_take(of, l, ev); break;
 	case CORE_TAGS_RECEIVED: core_offload_received(of, l, ev); break;
@@ -393,16 +430,17 @@ void core_offload_fail(struct core_offload *of)
 		core_offload_shut_peer(of, UTIL_CONTAINER_OF(it, struct core_offload_peer, link));
 }
 
-/** Handles an event, if there is one. Returns false if `end_ns` is over instead. */
+/** Handles an event, if there is one. Returns false if there is none and `end_ns` is over. */
 static bool core_offload_wait(struct core_offload *of, uint64_t end_ns)
 {
+	bool is_over = util_clock_ns() > end_ns; /* then the device has had all of that time */
 	struct core_tags_event ev;
 
 	if (of->list->ops->poll(of->list, &ev)) {
 		core_offload_event(of, &ev);
 		return true;
 	}
-	if (util_clock_ns() > end_ns)
+	if (is_over)
 		return false;
 	sched_yield();
 	return true;
@@ -414,7 +452,7 @@ static void core_offload_remove(struct core_offload *of, struct core_listed *l)
 	uint64_t end_ns = util_clock_ns() + CORE_OFFLOAD_REMOVE_NS;
 	int ret = -FI_EAGAIN;
 
-	while (!l->is_taken && !l->is_removed) {
+	while (!l->is_taken && !l->is_removed && !of->is_down) {
 		if (ret == -FI_EAGAIN)
 			ret = of->list->ops->remove(of->list, &l->dev, false);
 		if ((ret && ret != -FI_EAGAIN) || !core_offload_wait(of, end_ns))
@@ -426,19 +464,16 @@ bool core_offload_unlist(struct core_ep *ep, struct core_match_recv *recv)
 {
 	struct core_offload *of = ep->offload;
 	struct core_listed *l = core_listed_of(of, recv->listed);
-	struct core_rx_req *req = l->req;
-
 	/* Out of the matcher: no other message may choose it meanwhile. */
-	core_match_cancel(ep->tagged, recv);
-	recv->listed = 0;
-	l->req = NULL;
-	l->dest = req->dest;
-	core_offload_remove(of, l);
+	struct core_rx_req *req = core_listed_unqueue(of, l);
+
+	if (!of->is_down)
+		core_offload_remove(of, l);
 	if (l->is_taken) {
 		util_pool_release(&ep->rx_reqs, req);
 		return false;
 	}
-	if (!l->is_removed)
+	if (!l->is_removed && !of->is_down)
 		core_offload_fail(of);
 	core_listed_free(of, l);
 	return true;

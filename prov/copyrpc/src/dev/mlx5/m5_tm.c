@@ -42,12 +42,6 @@ void m5_tm_sync(struct m5_tm *tm)
 	m5_tm_post_op(tm, &op, NULL);
 }
 
-/* Leaves half of the queue to removals, which must not wait for a burst of receives. */
-static bool m5_tm_may_append(const struct m5_tm *tm)
-{
-	return m5_tags_has_room(&tm->tags) && m5_sq_in_flight(&tm->sq) < (tm->sq.mask + 1u) / 2;
-}
-
 int m5_tm_append(struct m5_tm *tm, struct m5_tm_recv *recv, uint64_t tag, uint64_t mask, void *buf,
 		 uint32_t len, uint32_t lkey, bool more)
 {
@@ -59,7 +53,7 @@ int m5_tm_append(struct m5_tm *tm, struct m5_tm_recv *recv, uint64_t tag, uint64
 		return tm->err;
 	if (len < M5_TM_REQUEST || len > M5_TM_LEN_MAX)
 		return -FI_EINVAL;
-	if (!m5_tm_may_append(tm))
+	if (!m5_tm_has_room(tm))
 		return -FI_EAGAIN;
 	recv->buf = buf;
 	recv->entry = m5_tags_list(&tm->tags, recv, &next);

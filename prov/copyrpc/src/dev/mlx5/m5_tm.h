@@ -165,6 +165,9 @@ struct m5_tm_peer {
 	void *user;
 };
 
+/** Returns the most receives that a list of the device can have; 0: there are no lists. */
+uint32_t m5_tm_most(const struct m5_dev *dev);
+
 /**
  * Opens a list for `tags` receives. Returns 0, -FI_EOPNOTSUPP if the port or the device has none,
  * or another error, logged.
@@ -184,6 +187,12 @@ int m5_tm_peer_connect(struct m5_tm_peer *peer, const struct ib_desc *tx, const 
  * that were matched by its messages end, at the latest by the next poll that finds nothing more.
  */
 void m5_tm_peer_close(struct m5_tm_peer *peer);
+
+/** Returns true if a receive can be appended. Appends leave half of the queue to removals. */
+static inline bool m5_tm_has_room(const struct m5_tm *tm)
+{
+	return m5_tags_has_room(&tm->tags) && m5_sq_in_flight(&tm->sq) < (tm->sq.mask + 1u) / 2;
+}
 
 /**
  * Appends a receive of `len` bytes at buf. Returns 0, -FI_EAGAIN without room, -FI_EINVAL if it is

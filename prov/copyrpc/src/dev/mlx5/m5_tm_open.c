@@ -22,6 +22,14 @@
 #define M5_TM_BLOCKS_WR 4u    /* upper limit of the library's count */
 #define M5_TM_ROOM      4096u /* blocks of all peers' send queues */
 
+uint32_t m5_tm_most(const struct m5_dev *dev)
+{
+	uint32_t cnt = dev->ib.attr.tm_caps.max_num_tags;
+
+	cnt = cnt < M5_TAGS_MAX ? cnt : M5_TAGS_MAX;
+	return dev->ib.is_eth || !cnt ? 0 : cnt - 1;
+}
+
 /* Returns 0 or -FI_EOPNOTSUPP. */
 static int m5_tm_check(const struct m5_dev *dev, uint32_t tags)
 {
