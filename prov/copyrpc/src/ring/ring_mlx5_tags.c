@@ -24,9 +24,9 @@ struct ring_tags_recv {
 	struct dev_mem *mem;
 };
 
-static_assert(sizeof(struct ring_tags_recv) <= sizeof(struct core_tags_recv), "it lies there");
+static_assert(sizeof(struct ring_tags_recv) <= sizeof(struct core_tags_recv), "fits");
 static_assert(M5_TM_DESC_LEN == CORE_TAGS_DESC_LEN, "format");
-static_assert(sizeof(struct m5_tm_send) <= sizeof(struct core_tags_send), "it lies there");
+static_assert(sizeof(struct m5_tm_send) <= sizeof(struct core_tags_send), "fits");
 
 static struct ring_tags *ring_tags_of(struct core_tags_list *list)
 {

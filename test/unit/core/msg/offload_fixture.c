@@ -87,7 +87,7 @@ void off_check_received(unsigned i, unsigned msg, size_t len, unsigned from)
 		cr_expect_eq(off_ins[i][len], 0xA5);
 }
 
-void off_meet(unsigned n)
+void off_connect(unsigned n)
 {
 	off_post(3);
 	off_send(n, 1, 3, OFF_SHORT, 0);
@@ -111,7 +111,7 @@ void off_list(unsigned cnt)
 
 void off_keep(void)
 {
-	off_meet(0);
+	off_connect(0);
 	off_send(0, 1, 2, OFF_LONG, FI_REMOTE_CQ_DATA);
 	off_settle();
 	cr_assert_eq(fake_tags_cnt.unexpected, 1);

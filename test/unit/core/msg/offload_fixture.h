@@ -43,7 +43,7 @@ void off_check_err(unsigned n, void *context, int want);
 void off_check_received(unsigned i, unsigned msg, size_t len, unsigned from);
 
 /** Connects a node with node 1 by a short message. */
-void off_meet(unsigned n);
+void off_connect(unsigned n);
 /** Returns what node `n` has of another one. */
 struct core_offload_peer *off_peer(unsigned n, unsigned other);
 /** Makes progress, and checks that `cnt` receives of node 1 are listed then. */

@@ -17,7 +17,7 @@ TestSuite(core_offload, .init = off_setup, .fini = off_teardown);
 
 Test(core_offload, two_ends_make_contact)
 {
-	off_meet(0);
+	off_connect(0);
 	for (unsigned n = 0; n < 2; n++) {
 		cr_expect(off_peer(n, !n)->is_ready);
 		cr_expect(off_peer(n, !n)->has_replied);
@@ -59,12 +59,12 @@ Test(core_offload, an_end_without_a_list_ignores_contact)
 Test(core_offload, without_a_device_all_goes_by_the_channel)
 {
 	fake_tags_cfg.open_err = -FI_EOPNOTSUPP;
-	off_meet(0);
+	off_connect(0);
 	cr_expect_null(off_nodes[0].ep.offload);
 	check_channel(0);
 	fake_tags_cfg.open_err = 0;
 	fake_tags_cfg.peer_err = -FI_ENOSPC;
-	off_meet(2);
+	off_connect(2);
 	cr_expect_null(off_nodes[2].ep.offload);
 	check_channel(2);
 }
@@ -134,7 +134,7 @@ Test(core_offload, malformed_contact_is_refused)
 	struct wire_tags hello = { .kind = WIRE_TAGS_HELLO, .id = 1 };
 	struct wire_tags ready = { .kind = WIRE_TAGS_READY };
 
-	off_meet(0);
+	off_connect(0);
 	off_peer(0, 1)->own_id = 0;
 	off_peer(0, 1)->is_ready = false;
 	cr_expect_eq(receive_tags(hello, 0, head - 1), CORE_RX_BAD, "no header");
@@ -168,7 +168,7 @@ Test(core_offload, malformed_contact_is_refused)
 /** Receives from any source or the sender, with data or without: no frame is sent. */
 Test(core_offload, a_long_message_goes_by_a_request)
 {
-	off_meet(0);
+	off_connect(0);
 	for (unsigned i = 0; i < 4; i++) {
 		uint64_t flags = i & 1 ? FI_REMOTE_CQ_DATA : 0;
 
@@ -219,7 +219,7 @@ static void send_by_channel(size_t len, bool tagged, uint64_t tag, uint64_t data
 
 Test(core_offload, other_messages_go_by_the_channel)
 {
-	off_meet(0);
+	off_connect(0);
 	send_by_channel(OFF_LONG, true, 1ull << CORE_OFFLOAD_TAG_BITS, 1);
 	send_by_channel(OFF_LONG, true, 0, 1ull << 32);
 	send_by_channel(OFF_SHORT, true, 0, 1);
@@ -230,7 +230,7 @@ Test(core_offload, other_messages_go_by_the_channel)
 /** Tagged messages wait behind a request, untagged ones only behind those. */
 Test(core_offload, messages_wait_for_the_end_of_a_request)
 {
-	off_meet(0);
+	off_connect(0);
 	off_post(0);
 	off_list(1);
 	fake_tags_cfg.hold_requests = true;
@@ -258,7 +258,7 @@ Test(core_offload, messages_wait_for_the_end_of_a_request)
 
 Test(core_offload, messages_wait_until_a_request_is_kept)
 {
-	off_meet(0);
+	off_connect(0);
 	fake_tags_cfg.hold_requests = true;
 	off_send(0, 1, 0, OFF_LONG, 0);
 	off_send(0, 1, 1, OFF_SHORT, 0);
@@ -278,7 +278,7 @@ Test(core_offload, messages_wait_until_a_request_is_kept)
 
 Test(core_offload, requests_follow_each_other)
 {
-	off_meet(0);
+	off_connect(0);
 	off_post(0);
 	off_post(1);
 	off_list(2);
@@ -297,7 +297,7 @@ Test(core_offload, requests_follow_each_other)
 /** A request could overtake messages that the peer has not parsed. */
 Test(core_offload, behind_messages_on_their_way_the_channel_is_used)
 {
-	off_meet(0);
+	off_connect(0);
 	off_post(0);
 	off_post(1);
 	off_list(2);
@@ -322,7 +322,7 @@ Test(core_offload, behind_messages_on_their_way_the_channel_is_used)
 
 Test(core_offload, a_refused_request_is_sent_again)
 {
-	off_meet(0);
+	off_connect(0);
 	off_post(0);
 	off_list(1);
 	fake_tags_cfg.refused = 100;

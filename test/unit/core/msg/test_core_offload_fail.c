@@ -12,8 +12,8 @@ TestSuite(core_offload_fail, .init = off_setup, .fini = off_teardown);
 
 Test(core_offload_fail, the_failure_of_a_peer_ends_its_connection)
 {
-	off_meet(0);
-	off_meet(2);
+	off_connect(0);
+	off_connect(2);
 	off_post(1);
 	off_list(1);
 	fake_tags_cfg.hold_requests = true;
@@ -32,8 +32,8 @@ Test(core_offload_fail, the_failure_of_a_peer_ends_its_connection)
 
 Test(core_offload_fail, the_failure_of_a_list_ends_all_connections)
 {
-	off_meet(0);
-	off_meet(2);
+	off_connect(0);
+	off_connect(2);
 	off_post(1);
 	off_list(1);
 	fake_tags_cfg.hold_requests = true;
@@ -49,7 +49,7 @@ Test(core_offload_fail, the_failure_of_a_list_ends_all_connections)
 	while (node_poll(&off_nodes[1], &off_cqe, &off_err))
 		;
 	/* A new connection has a new list. */
-	off_meet(0);
+	off_connect(0);
 	off_post(0);
 	off_settle();
 	off_send(0, 1, 0, OFF_LONG, 0);
@@ -61,7 +61,7 @@ Test(core_offload_fail, the_failure_of_a_list_ends_all_connections)
 /** A request is reported, and the late receive for it cannot be removed. */
 Test(core_offload_fail, a_removal_that_fails_ends_the_connections)
 {
-	off_meet(0);
+	off_connect(0);
 	fake_tags_cfg.hold = true;
 	off_send(0, 1, 0, OFF_LONG, 0);
 	fake_tags_run();
@@ -79,7 +79,7 @@ Test(core_offload_fail, a_removal_that_fails_ends_the_connections)
 /** A device that does not remove a receive for a second has failed. */
 Test(core_offload_fail, a_device_that_stands_still_is_given_up)
 {
-	off_meet(0);
+	off_connect(0);
 	off_post(0);
 	off_list(1);
 	fake_tags_cfg.hold = true;
@@ -92,8 +92,8 @@ Test(core_offload_fail, a_device_that_stands_still_is_given_up)
 /** A peer may state any tag. It must name itself. */
 Test(core_offload_fail, a_request_with_the_name_of_another_peer_ends_its_connection)
 {
-	off_meet(0);
-	off_meet(2);
+	off_connect(0);
+	off_connect(2);
 	off_peer(0, 1)->own_id = off_peer(2, 1)->own_id;
 	off_send(0, 1, 0, OFF_LONG, 0);
 	off_settle();
@@ -105,7 +105,7 @@ Test(core_offload_fail, a_request_with_the_name_of_another_peer_ends_its_connect
 /** Before a thread sleeps, work is looked at once more. The list must be polled afterwards, too. */
 Test(core_offload_fail, a_list_is_polled_after_sleep)
 {
-	off_meet(0);
+	off_connect(0);
 	off_post(0);
 	off_list(1);
 	for (unsigned n = 0; n < 2; n++) {

@@ -101,7 +101,7 @@ Test(core_offload_rx, a_claimed_request_is_discarded)
 /** Posts a receive for a request that the device has reported, and this end has not seen. */
 Test(core_offload_rx, a_receive_that_was_listed_too_late_gets_the_request)
 {
-	off_meet(0);
+	off_connect(0);
 	fake_tags_cfg.hold = true;
 	off_send(0, 1, 0, OFF_LONG, 0);
 	fake_tags_run();
@@ -168,7 +168,7 @@ Test(core_offload_rx, a_failed_get_ends_both_ends)
 
 Test(core_offload_rx, a_message_of_the_channel_takes_a_listed_receive)
 {
-	off_meet(0);
+	off_connect(0);
 	off_post(0);
 	off_list(1);
 	off_send(0, 1, 0, OFF_SHORT, 0);
@@ -181,8 +181,8 @@ Test(core_offload_rx, a_message_of_the_channel_takes_a_listed_receive)
 /** Another node's message, behind in time: the device has given the receive away. */
 static void lose_race(bool is_read)
 {
-	off_meet(0);
-	off_meet(2);
+	off_connect(0);
+	off_connect(2);
 	off_post_len(FI_ADDR_UNSPEC, 0, OFF_LONG);
 	cr_assert_eq(node_recv(&off_nodes[1], FI_ADDR_UNSPEC, off_ins[1], OFF_LONG, true, 0, 0,
 			       FI_COMPLETION, off_ins[1]),
@@ -235,7 +235,7 @@ Test(core_offload_rx, a_receive_that_has_ended_is_not_for_a_message_of_the_chann
 /** Truncation outside of the list, and a receive that must not take the message instead. */
 Test(core_offload_rx, a_receive_behind_an_unlisted_one_is_not_listed)
 {
-	off_meet(0);
+	off_connect(0);
 	off_post_len(FI_ADDR_UNSPEC, 0, OFF_SHORT); /* too short for the list */
 	cr_assert_eq(node_recv(&off_nodes[1], FI_ADDR_UNSPEC, off_ins[1], OFF_LONG, true, 0, 0,
 			       FI_COMPLETION, off_ins[1]),
@@ -255,7 +255,7 @@ Test(core_offload_rx, a_receive_behind_an_unlisted_one_is_not_listed)
 
 Test(core_offload_rx, a_request_longer_than_its_receive_is_truncated)
 {
-	off_meet(0);
+	off_connect(0);
 	off_post_len(0, 0, 5000);
 	off_list(1);
 	off_send(0, 1, 0, OFF_LONG, FI_REMOTE_CQ_DATA);
@@ -273,7 +273,7 @@ Test(core_offload_rx, a_request_longer_than_its_receive_is_truncated)
 /** A device that has refused a receive gets it later, though no other receive comes or goes. */
 Test(core_offload_rx, a_refused_receive_is_listed_later)
 {
-	off_meet(0);
+	off_connect(0);
 	fake_tags_cfg.refused = 100;
 	off_post(0);
 	off_list(0);
@@ -284,7 +284,7 @@ Test(core_offload_rx, a_refused_receive_is_listed_later)
 /** An entry is in use until the bytes of its message have come. */
 Test(core_offload_rx, a_receive_is_listed_when_an_entry_is_free)
 {
-	off_meet(0);
+	off_connect(0);
 	fake_tags_cfg.room = 1;
 	fake_tags_cfg.hold_reads = true;
 	off_post(0);
@@ -301,7 +301,7 @@ Test(core_offload_rx, a_receive_is_listed_when_an_entry_is_free)
 /** A receive outside of the list keeps a younger one out, until it has ended. */
 Test(core_offload_rx, a_receive_is_listed_when_the_older_one_has_ended)
 {
-	off_meet(0);
+	off_connect(0);
 	off_post_len(FI_ADDR_UNSPEC, 0, OFF_SHORT);
 	cr_assert_eq(node_recv(&off_nodes[1], 0, off_ins[1], OFF_LONG, true, 0, 0, FI_COMPLETION,
 			       off_ins[1]),
@@ -320,7 +320,7 @@ Test(core_offload_rx, a_receive_is_listed_when_the_older_one_has_ended)
 
 Test(core_offload_rx, a_listed_receive_is_cancelled)
 {
-	off_meet(0);
+	off_connect(0);
 	off_post(0);
 	off_post(1);
 	off_list(2);
@@ -336,7 +336,7 @@ Test(core_offload_rx, a_listed_receive_is_cancelled)
 /** The device has a message for the receive: it ends with that. */
 Test(core_offload_rx, a_matched_receive_is_not_cancelled)
 {
-	off_meet(0);
+	off_connect(0);
 	off_post(0);
 	off_list(1);
 	fake_tags_cfg.hold = true;
@@ -351,7 +351,7 @@ Test(core_offload_rx, a_matched_receive_is_not_cancelled)
 
 Test(core_offload_rx, a_flush_cancels_listed_receives)
 {
-	off_meet(0);
+	off_connect(0);
 	for (unsigned i = 0; i < 3; i++)
 		off_post_len(i ? FI_ADDR_UNSPEC : 0, i, OFF_LONG);
 	off_list(3);
@@ -363,8 +363,8 @@ Test(core_offload_rx, a_flush_cancels_listed_receives)
 
 Test(core_offload_rx, the_death_of_a_peer_ends_its_listed_receives)
 {
-	off_meet(0);
-	off_meet(2);
+	off_connect(0);
+	off_connect(2);
 	off_post_len(0, 0, OFF_LONG);
 	off_post_len(2, 1, OFF_LONG);
 	off_post(2);
@@ -385,9 +385,9 @@ Test(core_offload_rx, the_death_of_a_peer_ends_its_listed_receives)
 /** A receive whose message was not read ends with an error when its sender dies. */
 static void die_matched(unsigned met)
 {
-	off_meet(0);
+	off_connect(0);
 	if (met > 1)
-		off_meet(2);
+		off_connect(2);
 	off_post(0);
 	off_list(1);
 	fake_tags_cfg.hold_reads = true;
@@ -417,8 +417,8 @@ Test(core_offload_rx, a_matched_receive_ends_with_its_peer)
 /** Closes node 1 with receives listed and matched, and a request kept. */
 Test(core_offload_rx, an_endpoint_closes_with_open_receives_and_requests)
 {
-	off_meet(0);
-	off_meet(2);
+	off_connect(0);
+	off_connect(2);
 	off_post(0);
 	off_post(1);
 	off_list(2);

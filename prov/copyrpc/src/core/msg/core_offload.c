@@ -64,8 +64,8 @@ static void core_offload_give_up(struct core_offload *of)
 }
 
 /** Sends a message of contact, with `len` bytes behind it. Returns false without room. */
-static bool core_offload_say(struct core_offload_peer *op, enum wire_tags_kind kind,
-			     const uint8_t *desc, size_t len)
+static bool core_offload_send_contact(struct core_offload_peer *op, enum wire_tags_kind kind,
+				      const uint8_t *desc, size_t len)
 {
 	struct core_chan *chan = op->peer->chan;
 	const struct wire_tags tags = { .kind = (uint16_t)kind, .id = op->id };
@@ -79,12 +79,13 @@ static bool core_offload_say(struct core_offload_peer *op, enum wire_tags_kind k
 }
 
 /** Sends HELLO, and READY after the peer's HELLO, once there is room. */
-static void core_offload_meet(struct core_offload_peer *op)
+static void core_offload_contact(struct core_offload_peer *op)
 {
 	if (!op->is_greeted)
-		op->is_greeted = core_offload_say(op, WIRE_TAGS_HELLO, op->desc, sizeof(op->desc));
+		op->is_greeted =
+			core_offload_send_contact(op, WIRE_TAGS_HELLO, op->desc, sizeof(op->desc));
 	if (op->is_greeted && op->is_connected && !op->has_replied)
-		op->has_replied = core_offload_say(op, WIRE_TAGS_READY, NULL, 0);
+		op->has_replied = core_offload_send_contact(op, WIRE_TAGS_READY, NULL, 0);
 }
 
 static void core_offload_look_at_peers(struct core_offload *of)
@@ -93,7 +94,7 @@ static void core_offload_look_at_peers(struct core_offload *of)
 		struct core_offload_peer *op =
 			UTIL_CONTAINER_OF(it, struct core_offload_peer, link);
 
-		core_offload_meet(op);
+		core_offload_contact(op);
 		core_offload_retry(op);
 	}
 }
@@ -245,7 +246,7 @@ static enum core_rx_verdict core_offload_hello(struct core_offload_peer *op,
 	if (op->is_down || op->peer->ep->offload->list->ops->peer_connect(op->dev, desc))
 		return CORE_RX_DONE;
 	op->is_connected = true;
-	core_offload_meet(op);
+	core_offload_contact(op);
 	core_offload_list_again(op->peer->ep->offload); /* receives from this peer */
 	return CORE_RX_DONE;
 }
