@@ -86,8 +86,8 @@ struct core_tags_ops {
 	/* Validates the peer's description and connects. Returns 0 or an error, logged. */
 	int (*peer_connect)(struct core_tags_peer *peer, const uint8_t *desc);
 	/*
-	 * Closes a peer: the device accesses no bytes for it any more. Its sends get no event. Receives
-	 * that its messages have matched end with later polls.
+	 * Closes a peer: the device accesses no bytes for it any more. Its sends get no event.
+	 * Receives that its messages have matched end with later polls.
 	 */
 	void (*peer_close)(struct core_tags_peer *peer);
 	/*
