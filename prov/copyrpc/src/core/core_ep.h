@@ -81,8 +81,14 @@ struct core_ep {
 	bool rma_ordered; /* a long access ends before a later one to the same peer starts */
 	/* FI_REMOTE_READ, FI_REMOTE_WRITE: access of peers through this endpoint */
 	uint64_t remote_access;
-	bool directed; /* FI_DIRECTED_RECV: src_addr of a receive is used */
-	bool source;   /* FI_SOURCE: completions carry the source address */
+	union {
+		struct {
+			bool directed; /* FI_DIRECTED_RECV: src_addr of a receive is used */
+			bool lists;    /* `offload` is set */
+		};
+		uint16_t post_checks; /* both: 0 for the shortest way of a receive */
+	};
+	bool source; /* FI_SOURCE: completions carry the source address */
 	bool enabled;
 	size_t min_multi_recv; /* FI_OPT_MIN_MULTI_RECV */
 	struct core_match *tagged;

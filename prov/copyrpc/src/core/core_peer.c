@@ -31,7 +31,6 @@ static void core_peer_set_state(struct core_peer *peer, enum core_peer_state sta
 {
 	assert(core_peer_may[peer->state][state]);
 	peer->state = state;
-	peer->posts_cold = state == CORE_PEER_DEAD || peer->offload;
 	core_peer_set_eager(peer);
 }
 

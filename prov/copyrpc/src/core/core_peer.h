@@ -76,7 +76,6 @@ struct core_peer {
 	fi_addr_t fi_addr; /* FI_ADDR_NOTAVAIL: unnamed */
 	uint32_t id;       /* source for matching; unique in the endpoint */
 	enum core_peer_state state;
-	bool posts_cold;     /* a receive from it needs core_rx_post: DEAD, or offload is set */
 	bool holds;          /* operations wait for the end of the connection (core_failback.h) */
 	bool inject_pending; /* an inject returned -FI_EAGAIN because not connected */
 	int inject_err;      /* error of that connect (-FI_E*), returned to the next inject */

@@ -24,6 +24,7 @@ static void core_offload_close(struct core_offload *of, int err)
 	of->list->ops->close(of->list);
 	util_list_remove(&of->work.link);
 	of->ep->offload = NULL;
+	of->ep->lists = false;
 	free(of);
 }
 
@@ -40,7 +41,6 @@ static void core_offload_close_peer(struct core_offload *of, struct core_offload
 		free(UTIL_CONTAINER_OF(it, struct core_offload_due, link));
 	of->by_id[op->id] = NULL;
 	op->peer->offload = NULL;
-	op->peer->posts_cold = op->peer->state == CORE_PEER_DEAD;
 	op->peer->offloads = 0;
 	util_list_remove(&op->link);
 	free(op);
@@ -194,6 +194,7 @@ void core_offload_peer_up(struct core_peer *peer)
 		return;
 	if (!ep->offload)
 		ep->offload = core_offload_new(ep, peer->chan);
+	ep->lists = ep->offload;
 	id = ep->offload && !ep->offload->is_down ? core_offload_id(ep->offload) : 0;
 	op = id ? calloc(1, sizeof(*op)) : NULL;
 	if (!op)
@@ -213,7 +214,6 @@ void core_offload_peer_up(struct core_peer *peer)
 	util_list_push_back(&ep->offload->peers, &op->link);
 	ep->offload->by_id[id] = op;
 	peer->offload = op;
-	peer->posts_cold = true;
 }
 
 /* Messages that the peer knows to be sent have arrived, and are delivered first. */

@@ -116,14 +116,17 @@ UTIL_INLINE ssize_t core_rx_post_buf(struct core_ep *ep, void *buf, size_t len, 
 	struct core_rx_req *req = util_pool_first(&ep->rx_reqs);
 	uint64_t source = CORE_MATCH_ANY;
 
-	if (ep->directed && src != FI_ADDR_UNSPEC) {
-		struct core_peer *peer = core_peer_lookup(ep, src);
+	if (ep->post_checks) {
+		struct core_peer *peer;
 
-		if (UTIL_UNLIKELY(!peer || peer->posts_cold))
+		if (UTIL_UNLIKELY(ep->lists))
 			goto cold;
-		source = peer->id;
-	} else if (UTIL_UNLIKELY(ep->offload != NULL)) {
-		goto cold;
+		if (src != FI_ADDR_UNSPEC) {
+			peer = core_peer_lookup(ep, src);
+			if (UTIL_UNLIKELY(!peer || peer->state == CORE_PEER_DEAD))
+				goto cold;
+			source = peer->id;
+		}
 	}
 	if (UTIL_UNLIKELY(!req || !core_match_has_no_unexp(m) || (flags & FI_MULTI_RECV)))
 		goto cold;
