@@ -3,7 +3,7 @@
  * Tag matching of a device for tests of core/msg/core_offload*.c: implements core_tags.h for the
  * channels of the fake engine.
  *
- * What software posts takes effect in steps of the fake, one at a time: an operation on the list, a
+ * Posts of software take effect in steps of the fake, one at a time: an operation on the list, a
  * request that reaches the other end, the read of a matched message, the notice of its end. Each
  * poll runs all steps of all lists, or as many, in as random an order, as the configuration says.
  *

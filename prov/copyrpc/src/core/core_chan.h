@@ -251,8 +251,8 @@ struct core_chan_ops {
 	void (*resize)(struct core_chan *chan, bool is_larger);
 	/*
 	 * Opens a list of at most `cnt` receives for tag matching by the channel's device
-	 * (core_tags.h).
-	 * Returns 0, -FI_EOPNOTSUPP if the device has none, or another error, logged. NULL: none.
+	 * (core_tags.h). Returns 0, -FI_EOPNOTSUPP if the device has none, or another error,
+	 * logged. NULL: none.
 	 */
 	int (*tags_open)(struct core_chan *chan, uint32_t cnt, struct core_tags_list **list);
 	/*

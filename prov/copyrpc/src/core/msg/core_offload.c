@@ -198,7 +198,7 @@ void core_offload_peer_up(struct core_peer *peer)
 	id = ep->offload && !ep->offload->is_down ? core_offload_id(ep->offload) : 0;
 	op = id ? calloc(1, sizeof(*op)) : NULL;
 	if (!op)
-		return;
+		return; /* the next look closes a list without peers */
 	op->peer = peer;
 	op->id = id;
 	util_list_init(&op->due);
@@ -230,9 +230,13 @@ void core_offload_ep_stop(struct core_ep *ep)
 {
 	struct core_offload *of = ep->offload;
 
-	while (ep->offload)
+	struct util_list *first;
+
+	while (ep->offload && (first = util_list_first(&of->peers)))
 		core_offload_close_peer(
-			of, UTIL_CONTAINER_OF(of->peers.next, struct core_offload_peer, link), 0);
+			of, UTIL_CONTAINER_OF(first, struct core_offload_peer, link), 0);
+	if (ep->offload)
+		core_offload_close(of, 0);
 }
 
 /** Takes the peer's description. A failure leaves all messages to the ring. */

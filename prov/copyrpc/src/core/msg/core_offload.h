@@ -126,7 +126,10 @@ enum core_rx_verdict core_offload_on_msg(struct core_chan *chan, struct core_hea
  */
 int core_offload_start(struct core_tx_req *req);
 
-/** Notes that a reply is about to be sent, which is no tagged message, and then that it was. */
+/**
+ * Notes that a reply to a peer with a list is about to be sent, which is no tagged message, and then
+ * that it was.
+ */
 uint64_t core_offload_reply_begins(const struct core_peer *peer);
 void core_offload_reply_ends(const struct core_peer *peer, uint64_t begin);
 
@@ -176,6 +179,9 @@ bool core_offload_unlist(struct core_ep *ep, struct core_match_recv *recv);
  * end with the next look.
  */
 void core_offload_fail(struct core_offload *of);
+
+/** Lets the connection of a peer end with the next look. */
+void core_offload_end_peer(struct core_offload_peer *op);
 
 /** Forgets the list: its receives remain in the matcher, those with a message end with `err`. */
 void core_offload_drop_list(struct core_offload *of, int err);

@@ -224,10 +224,12 @@ void core_offload_drop_list(struct core_offload *of, int err)
 
 		if (!l->used)
 			continue;
-		if (l->req)
-			l->req->match.listed = 0, of->queued_cnt--;
-		else if (l->is_taken && err)
+		if (l->req) {
+			l->req->match.listed = 0;
+			of->queued_cnt--;
+		} else if (l->is_taken && err) {
 			core_dest_complete(of->ep, &l->dest, &l->head, 0, l->src, err);
+		}
 		core_listed_free(of, l);
 	}
 }
@@ -243,20 +245,16 @@ static struct core_head core_offload_head(const struct core_tags_request *reques
 				   .data = request->data };
 }
 
-static void core_offload_fail_peer(struct core_offload *of, struct core_offload_peer *op)
-{
-	op->is_down = true;
-	of->has_failed = true;
-}
-
 /** Checks that a request names its sender. */
-static bool core_offload_names_sender(struct core_offload *of, struct core_offload_peer *op,
+static bool core_offload_names_sender(struct core_offload_peer *op,
 				      const struct core_tags_request *request)
 {
 	if (!op || request->tag >> CORE_OFFLOAD_TAG_BITS == op->id)
 		return true;
-	UTIL_WARN(EP_DATA, "a peer names itself as another one: connection ended\n");
-	core_offload_fail_peer(of, op);
+	UTIL_WARN(EP_DATA,
+		  "a peer states another one's number in a tagged message: connection ended; "
+		  "use the same copyrpc in all processes, or FI_COPYRPC_TAG_OFFLOAD=0\n");
+	core_offload_end_peer(op);
 	return false;
 }
 
@@ -273,7 +271,7 @@ static void core_offload_take(struct core_offload *of, struct core_listed *l,
 	l->is_taken = true;
 	l->head = core_offload_head(&ev->request);
 	l->src = op ? op->peer->fi_addr : FI_ADDR_NOTAVAIL;
-	l->is_forged = !core_offload_names_sender(of, op, &ev->request);
+	l->is_forged = !core_offload_names_sender(op, &ev->request);
 }
 
 static void core_offload_received(struct core_offload *of, struct core_listed *l,
@@ -289,15 +287,14 @@ static void core_offload_received(struct core_offload *of, struct core_listed *l
 }
 
 /** Returns a record of a message whose bytes this end reads, or NULL, with its peer given up. */
-static struct core_unexp *core_offload_unexp(struct core_offload *of,
-					     const struct core_tags_event *ev)
+static struct core_unexp *core_offload_unexp(const struct core_tags_event *ev)
 {
 	struct core_offload_peer *op = ev->user;
 	struct core_head head = core_offload_head(&ev->request);
 	struct core_unexp *in = core_unexp_new(op->peer, &head, ev->request.len);
 
 	if (!in) {
-		core_offload_fail_peer(of, op);
+		core_offload_end_peer(op);
 		return NULL;
 	}
 	in->offloaded = true;
@@ -320,7 +317,7 @@ static void core_offload_too_long(struct core_offload *of, struct core_listed *l
 	dest = l->dest;
 	is_forged = l->is_forged;
 	core_listed_free(of, l);
-	in = op && op->peer->chan && !is_forged ? core_offload_unexp(of, ev) : NULL;
+	in = op && op->peer->chan && !is_forged ? core_offload_unexp(ev) : NULL;
 	if (in) {
 		core_unexp_match(in, &dest);
 		return;
@@ -348,11 +345,11 @@ static bool core_offload_remove_surely(struct core_offload *of, struct core_matc
  * Finds the destination of a request that the device has not matched, among the receives of the
  * matcher. A listed one that accepts it became active too late, so its removal is sure.
  */
-static bool core_offload_find(struct core_offload *of, const struct core_head *head, uint64_t src,
+static bool core_offload_find(struct core_offload *of, uint64_t tag, uint64_t src,
 			      struct core_dest *dest)
 {
 	struct core_match *m = of->ep->tagged;
-	struct core_match_recv *recv = core_match_find(m, head->tag, src);
+	struct core_match_recv *recv = core_match_find(m, tag, src);
 	struct core_rx_req *req;
 
 	if (!recv)
@@ -372,12 +369,12 @@ static void core_offload_unexpected(struct core_offload *of, const struct core_t
 	struct core_unexp *in;
 	struct core_dest dest;
 
-	if (!op || !op->peer->chan || !core_offload_names_sender(of, op, &ev->request))
+	if (!op || !op->peer->chan || !core_offload_names_sender(op, &ev->request))
 		return;
-	in = core_offload_unexp(of, ev);
+	in = core_offload_unexp(ev);
 	if (!in)
 		return;
-	if (core_offload_find(of, &(struct core_head){ .tag = in->tag }, op->peer->id, &dest)) {
+	if (core_offload_find(of, in->tag, op->peer->id, &dest)) {
 		core_unexp_match(in, &dest);
 		return;
 	}
@@ -388,7 +385,7 @@ static void core_offload_unexpected(struct core_offload *of, const struct core_t
 static void core_offload_down(struct core_offload *of, struct core_offload_peer *op)
 {
 	if (op)
-		core_offload_fail_peer(of, op);
+		core_offload_end_peer(op);
 	else
 		core_offload_fail(of);
 }
@@ -416,15 +413,23 @@ void core_offload_event(struct core_offload *of, const struct core_tags_event *e
 
 static void core_offload_shut_peer(struct core_offload *of, struct core_offload_peer *op)
 {
-	op->is_down = true;
-	of->has_failed = true;
+	core_offload_end_peer(op);
 	if (op->dev)
 		of->list->ops->peer_close(op->dev);
 	op->dev = NULL;
 }
 
+void core_offload_end_peer(struct core_offload_peer *op)
+{
+	op->is_down = true;
+	op->peer->ep->offload->has_failed = true;
+}
+
 void core_offload_fail(struct core_offload *of)
 {
+	UTIL_WARN(EP_DATA,
+		  "tag matching by the device has failed: connections that use it end; without "
+		  "FI_COPYRPC_TAG_OFFLOAD none does\n");
 	of->is_down = true;
 	for (struct util_list *it = of->peers.next; it != &of->peers; it = it->next)
 		core_offload_shut_peer(of, UTIL_CONTAINER_OF(it, struct core_offload_peer, link));

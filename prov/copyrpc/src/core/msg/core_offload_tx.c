@@ -31,8 +31,6 @@ uint64_t core_offload_reply_begins(const struct core_peer *peer)
 {
 	uint64_t sent, parsed;
 
-	if (!peer->offload)
-		return 0;
 	peer->chan->ops->positions(peer->chan, &sent, &parsed);
 	return sent;
 }
@@ -41,7 +39,7 @@ void core_offload_reply_ends(const struct core_peer *peer, uint64_t begin)
 {
 	uint64_t sent, parsed;
 
-	if (!peer->offload || begin != peer->offload->seen)
+	if (begin != peer->offload->seen)
 		return;
 	peer->chan->ops->positions(peer->chan, &sent, &parsed);
 	peer->offload->seen = sent;
@@ -132,13 +130,6 @@ enum core_rx_verdict core_offload_on_kept(struct core_peer *peer, uint32_t id)
 }
 
 /* ---- receiver of a request ---- */
-
-/** Lets the connection of a peer end with the next look. */
-static void core_offload_end_peer(struct core_offload_peer *op)
-{
-	op->is_down = true;
-	op->peer->ep->offload->has_failed = true;
-}
 
 void core_offload_keep(struct core_unexp *in)
 {

@@ -239,11 +239,9 @@ static bool core_tx_fits_sync(const struct core_peer *peer, size_t len)
 
 bool core_tx_is_rndv(const struct core_peer *peer, const struct core_tx_req *req)
 {
-	size_t min = peer->chan->get_min;
-
 	return req->iov_cnt == 1 && (peer->chan->caps & CORE_CHAN_GET) &&
 	       req->len > core_peer_eager_max(peer) && !core_tx_fits_sync(peer, req->len) &&
-	       req->len >= (min ? min : peer->ep->dom->limits.single_copy_min);
+	       core_tx_should_rndv(peer, req);
 }
 
 int core_tx_bulk_start(struct core_tx_req *req)

@@ -254,9 +254,10 @@ static void core_unexp_reply(struct core_unexp *in, uint32_t code)
 		core_offload_finish(in, code);
 		return;
 	}
-	begin = core_offload_reply_begins(in->peer);
+	begin = in->peer->offload ? core_offload_reply_begins(in->peer) : 0;
 	chan->ops->reply(chan, in->ref, &iov, 1, sizeof(status), code ? 0 : CORE_SEND_ENDS);
-	core_offload_reply_ends(in->peer, begin);
+	if (in->peer->offload)
+		core_offload_reply_ends(in->peer, begin);
 }
 
 /** Returns true for a message whose sender awaits its match. */

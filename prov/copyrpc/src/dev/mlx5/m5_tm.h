@@ -224,7 +224,7 @@ struct m5_tm_send *m5_tm_find(struct m5_tm_peer *peer, uint32_t id);
 int m5_tm_fetch(const struct m5_tm_request *request, struct m5_tm_recv *recv, void *buf,
 		uint32_t len, uint32_t lkey);
 /**
- * Tells the sender of a request that it may end, without a READ. No event follows. Returns 0,
+ * Notifies the sender of a request that it may end, without a READ. No event follows. Returns 0,
  * -FI_EAGAIN without room, or an error.
  */
 int m5_tm_finish(const struct m5_tm_request *request);

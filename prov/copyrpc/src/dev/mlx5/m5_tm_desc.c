@@ -67,7 +67,9 @@ int m5_tm_desc_decode(const uint8_t *bytes, struct ib_desc *tx, struct ib_desc *
 	m5_tm_desc_load(&desc, 1, rx);
 	if (m5_tm_desc_is_legal(&desc, tx) && m5_tm_desc_is_legal(&desc, rx))
 		return 0;
-	UTIL_WARN(EP_CTRL, "a peer's description of its tag matching is refused\n");
+	UTIL_WARN(EP_CTRL,
+		  "a peer's description of its tag matching is refused: use the same copyrpc in "
+		  "all processes, or FI_COPYRPC_TAG_OFFLOAD=0\n");
 	return -FI_EINVAL;
 }
 
