@@ -127,8 +127,8 @@ enum core_rx_verdict core_offload_on_msg(struct core_chan *chan, struct core_hea
 int core_offload_start(struct core_tx_req *req);
 
 /**
- * Notes that a reply to a peer with a list is about to be sent, which is no tagged message, and then
- * that it was.
+ * Notes that a reply to a peer with a list is about to be sent, which is no tagged message, and
+ * then that it was.
  */
 uint64_t core_offload_reply_begins(const struct core_peer *peer);
 void core_offload_reply_ends(const struct core_peer *peer, uint64_t begin);
