@@ -428,18 +428,23 @@ void fake_link_start(struct dev_link *link, uint64_t tx_pos, uint64_t rx_pos)
 	*link->consumer_word = rx_pos;
 }
 
-#define FAKE_LINK_OPS(write, ack, read)                                                            \
+static bool fake_acks_are_free(const struct dev_link *link)
+{
+	return ((const struct fake_link *)link)->dev->free_acks;
+}
+
+#define FAKE_LINK_OPS(write, ack, free, read)                                                      \
 	{                                                                                          \
-		.write_imm = (write), .write_imm_ack = (ack), .read_consumer = (read),             \
-		.get = fake_get, .put = fake_put, .kick = fake_kick,                               \
+		.write_imm = (write), .write_imm_ack = (ack), .acks_are_free = (free),             \
+		.read_consumer = (read), .get = fake_get, .put = fake_put, .kick = fake_kick,      \
 		.describe = fake_link_describe, .connect = fake_link_connect,                      \
 		.poll = fake_poll_link, .attach = fake_link_attach, .detach = fake_link_detach,    \
 		.close = fake_link_close, .adopt = fake_link_adopt,                                \
 	}
 
 const struct dev_link_ops fake_link_direct_ops =
-	FAKE_LINK_OPS(fake_direct_write, NULL, fake_direct_read);
+	FAKE_LINK_OPS(fake_direct_write, NULL, NULL, fake_direct_read);
 const struct dev_link_ops fake_link_staged_ops =
-	FAKE_LINK_OPS(fake_staged_write, NULL, fake_staged_read);
+	FAKE_LINK_OPS(fake_staged_write, NULL, NULL, fake_staged_read);
 const struct dev_link_ops fake_link_late_ops =
-	FAKE_LINK_OPS(fake_staged_write, fake_late_write, fake_staged_read);
+	FAKE_LINK_OPS(fake_staged_write, fake_late_write, fake_acks_are_free, fake_staged_read);

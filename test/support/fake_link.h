@@ -43,6 +43,7 @@ struct fake_write {
 struct fake_dev {
 	bool direct;
 	bool late;       /* Staged, for links connected from now on: write_imm_ack */
+	bool free_acks;  /* Late: result of acks_are_free */
 	bool eager;      /* Everything is delivered at the first poll */
 	bool no_read;    /* read_consumer always returns -FI_EAGAIN */
 	bool get_later;  /* get completes by event */

@@ -3,10 +3,11 @@
  * Messages to all other ranks in turn: each goes to another peer than the one before. For counts of
  * what a change of the target costs (docs/cost.md).
  *
- * usage: mpi_turns ROUNDS [WINDOW]
+ * usage: mpi_turns ROUNDS [WINDOW [FAVOURITE]]
  *
  * Rank 0 sends ROUNDS messages of 32 bytes to each of the others, and waits after each WINDOW of
- * messages until they have been sent; contents are checked.
+ * messages until they have been sent; contents are checked. With FAVOURITE, a rank, each other
+ * message goes there.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -21,22 +22,37 @@ static void fill(char *msg, int round, int peer)
 		msg[i] = (char)(round * 7 + peer * 3 + i);
 }
 
-static void send_all(int rounds, int window, int size)
-{
+/* Messages that are under way. */
+struct window {
 	MPI_Request reqs[WINDOWS];
 	char msgs[WINDOWS][LEN];
-	int open = 0;
+	int open, size;
+};
+
+static void send_one(struct window *w, int round, int peer)
+{
+	fill(w->msgs[w->open], round, peer);
+	MPI_Isend(w->msgs[w->open], LEN, MPI_CHAR, peer, 1, MPI_COMM_WORLD, &w->reqs[w->open]);
+	if (++w->open < w->size)
+		return;
+	MPI_Waitall(w->open, w->reqs, MPI_STATUSES_IGNORE);
+	w->open = 0;
+}
+
+static void send_all(int rounds, int window, int size, int favourite)
+{
+	struct window w = { .size = window };
+	int sent = 0;
 
 	for (int round = 0; round < rounds; round++)
 		for (int peer = 1; peer < size; peer++) {
-			fill(msgs[open], round, peer);
-			MPI_Isend(msgs[open], LEN, MPI_CHAR, peer, 1, MPI_COMM_WORLD, &reqs[open]);
-			if (++open < window)
+			if (peer == favourite)
 				continue;
-			MPI_Waitall(open, reqs, MPI_STATUSES_IGNORE);
-			open = 0;
+			send_one(&w, round, peer);
+			if (favourite)
+				send_one(&w, sent++, favourite);
 		}
-	MPI_Waitall(open, reqs, MPI_STATUSES_IGNORE);
+	MPI_Waitall(w.open, w.reqs, MPI_STATUSES_IGNORE);
 }
 
 static void receive_all(int rounds, int rank)
@@ -58,17 +74,18 @@ int main(int argc, char **argv)
 {
 	int rank, size, rounds = argc > 1 ? atoi(argv[1]) : 100;
 	int window = argc > 2 ? atoi(argv[2]) : 1;
+	int favourite = argc > 3 ? atoi(argv[3]) : 0;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	if (window < 1 || window > WINDOWS || rounds < 1)
+	if (window < 1 || window > WINDOWS || rounds < 1 || favourite < 0 || favourite >= size)
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	MPI_Barrier(MPI_COMM_WORLD);
-	if (rank)
-		receive_all(rounds, rank);
+	if (!rank)
+		send_all(rounds, window, size, favourite);
 	else
-		send_all(rounds, window, size);
+		receive_all(rank == favourite ? rounds * (size - 2) : rounds, rank);
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Finalize();
 	return 0;

@@ -141,6 +141,45 @@ Test(ring_ack, several_acks_may_be_outstanding)
 	ring_pair_fini(&pair);
 }
 
+/* The device takes one write at a time: each second batch waits, and leaves with an ack. */
+Test(ring_ack, a_batch_that_waits_for_the_device_has_an_ack)
+{
+	uint64_t pos = 0;
+
+	start();
+	a->conn.ack.requests_acks = true;
+	a->dev.sq_len = 1;
+	for (unsigned round = 0; round < 1000; round++) {
+		post(a, 0);
+		ring_end_progress(a);
+		pos = post(a, 0);
+		ring_end_progress(a);
+		cr_assert_eq(a->conn.tx.post_cnt, 1, "round %u", round);
+		for (unsigned i = 0; i < 10 && arrived != pos; i++) {
+			ring_end_progress(b);
+			ring_end_progress(a);
+			cr_assert_not(is_reading(a), "round %u: a fence", round);
+		}
+		cr_assert_eq(arrived, pos, "round %u", round);
+	}
+	ring_pair_fini(&pair);
+}
+
+Test(ring_ack, early_acknowledgements_end_no_requests_that_cost_nothing)
+{
+	start();
+	a->conn.ack.requests_acks = true;
+	a->dev.free_acks = true;
+	for (unsigned round = 0; round < 10; round++) {
+		post(a, 0);
+		ring_end_progress(b);
+		post(b, 0);
+		ring_end_progress(a);
+	}
+	cr_expect(a->conn.ack.requests_acks);
+	ring_pair_fini(&pair);
+}
+
 Test(ring_ack, early_acknowledgements_end_the_requests)
 {
 	unsigned round;

@@ -213,6 +213,11 @@ struct dev_link_ops {
 	 */
 	int (*write_imm_ack)(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm);
 	/*
+	 * Returns true if at present write_imm_ack costs the device no more than write_imm. NULL:
+	 * it always costs a completion.
+	 */
+	bool (*acks_are_free)(const struct dev_link *link);
+	/*
 	 * Reads the peer's consumer word. Returns 1 with *value set, 0 if a DEV_EV_READ will bring
 	 * the value (at most one is outstanding), or -FI_EAGAIN.
 	 */

@@ -69,6 +69,14 @@ void ring_ack_received(struct ring_conn *conn)
 		util_list_remove(&ack->link);
 }
 
+/* Returns true if each batch may have an ack at no cost. */
+static bool ring_ack_is_free(const struct ring_conn *conn)
+{
+	const struct dev_link_ops *ops = conn->link->ops;
+
+	return ops->acks_are_free && ops->acks_are_free(conn->link);
+}
+
 void ring_ack_early_cold(struct ring_conn *conn)
 {
 	const struct ring_tx *tx = &conn->tx;
@@ -82,7 +90,7 @@ void ring_ack_early_cold(struct ring_conn *conn)
 	    (ack->ack_head == ack->ack_tail &&
 	     ring_conn_transport(conn)->polls - ack->acked_at > RING_ACK_EARLY_POLLS))
 		ack->early_cnt = 0;
-	else if (++ack->early_cnt >= ack->early_need)
+	else if (++ack->early_cnt >= ack->early_need && !ring_ack_is_free(conn))
 		ack->requests_acks = false;
 }
 

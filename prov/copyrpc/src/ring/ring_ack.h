@@ -13,7 +13,8 @@
  * (RING_ACK_TICK_*), a fence is posted, and later batches of the connection are posted with an ack.
  * The connection stops requesting acks when the peer acknowledges everything right after an ack:
  * the consumer position would have been as early. After a miss, more such cases are required. A
- * stream thus costs a completion per batch, a ping-pong none.
+ * stream thus costs a completion per batch, a ping-pong none. Where acks are free, the connection
+ * goes on to request them. A batch that waits for room in the device gets its ack when it leaves.
  *
  * Reports to core by on_acked. Owner: the thread that holds the domain; the list `unacked` belongs
  * to the transport.

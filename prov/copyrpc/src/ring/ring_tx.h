@@ -199,14 +199,47 @@ UTIL_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *
 	ring_conn_mark_dirty(conn);
 }
 
+/** Posts the batch that ends at flush_start with an ack. Returns false if it was not posted. */
+UTIL_INLINE bool ring_tx_post_with_ack(const struct dev_link_ops *dev, struct ring_conn *conn,
+				       struct ring_post post)
+{
+	struct ring_ack *ack = &conn->ack;
+	struct ring_tx *tx = &conn->tx;
+
+	if (ack->ack_tail - ack->ack_head == RING_ACKS_MAX ||
+	    dev->write_imm_ack(conn->link, post.off, post.len, post.imm))
+		return false;
+	ack->ack_mark[ack->ack_tail++ & (RING_ACKS_MAX - 1)] = tx->flush_start;
+	return true;
+}
+
+/**
+ * Posts a queued batch or marker. The last one has an ack if its arrival is watched and acks are
+ * requested: for lack of room it was queued without. Returns false if it was not posted.
+ */
+UTIL_INLINE bool ring_tx_post_queued(const struct dev_link_ops *dev, struct ring_conn *conn,
+				     struct ring_post post, bool is_last)
+{
+	struct ring_ack *ack = &conn->ack;
+	struct ring_tx *tx = &conn->tx;
+
+	if (!ring_tx_is_async(dev) || !is_last || !ack->requests_acks ||
+	    ack->watched != tx->flush_start || tx->replay != tx->replay_end)
+		return !dev->write_imm(conn->link, post.off, post.len, post.imm);
+	if (!ring_tx_post_with_ack(dev, conn, post))
+		return false;
+	ack->watched = ring_ack_arrived(tx);
+	return true;
+}
+
 /** Posts the queued batches and markers as far as the device has space. */
 UTIL_INLINE void ring_tx_repost(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t done = 0;
 
-	while (done < tx->post_cnt && !dev->write_imm(conn->link, tx->posts[done].off,
-						      tx->posts[done].len, tx->posts[done].imm))
+	while (done < tx->post_cnt &&
+	       ring_tx_post_queued(dev, conn, tx->posts[done], done + 1 == tx->post_cnt))
 		if (tx->replay == tx->replay_end || !ring_takeover_next(conn, &tx->posts[done]))
 			done++;
 	tx->post_cnt -= done;
@@ -290,20 +323,6 @@ UTIL_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct
 	return post;
 }
 
-/** Posts the batch that ends at flush_start with an ack. Returns false if it was not posted. */
-UTIL_INLINE bool ring_tx_post_with_ack(const struct dev_link_ops *dev, struct ring_conn *conn,
-				       struct ring_post post)
-{
-	struct ring_ack *ack = &conn->ack;
-	struct ring_tx *tx = &conn->tx;
-
-	if (tx->post_cnt || ack->ack_tail - ack->ack_head == RING_ACKS_MAX ||
-	    dev->write_imm_ack(conn->link, post.off, post.len, post.imm))
-		return false;
-	ack->ack_mark[ack->ack_tail++ & (RING_ACKS_MAX - 1)] = tx->flush_start;
-	return true;
-}
-
 /**
  * Posts the batch that ends at flush_start. Requests an ack or watches the batch if its arrival is
  * awaited.
@@ -318,7 +337,7 @@ UTIL_INLINE void ring_tx_post_batch(const struct dev_link_ops *dev, struct ring_
 			ring_tx_post(dev, conn, post);
 			return;
 		}
-		if (ring_ack_should_request(&conn->ack, msg_cnt) &&
+		if (ring_ack_should_request(&conn->ack, msg_cnt) && !conn->tx.post_cnt &&
 		    ring_tx_post_with_ack(dev, conn, post))
 			return;
 		ring_ack_watch(conn);

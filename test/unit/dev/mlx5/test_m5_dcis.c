@@ -109,18 +109,71 @@ Test(m5_dcis, with_more_links_every_wqe_reports)
 	teardown();
 }
 
-Test(m5_dcis, the_initiator_idle_for_longest_is_taken)
+static void execute_all(void)
 {
-	setup(LINKS);
-	for (uint32_t n = 0; n < DCIS; n++)
-		cr_assert(post(n));
-	cr_assert(post(0));
 	for (uint32_t i = 0; i < DCIS; i++)
 		execute(i);
+}
+
+/* Posts one WQE and executes it. Returns whether that changed a target. */
+static bool change(uint32_t n)
+{
+	bool had_one = link[n].dci;
+
+	cr_assert(post(n));
+	execute_all();
+	return !had_one;
+}
+
+Test(m5_dcis, of_links_that_post_often_the_one_idle_for_longest_leaves)
+{
+	setup(LINKS);
+	for (uint32_t n = 0; n < 2 * DCIS; n++)
+		change(n % DCIS);
+	change(0);
 	cr_assert(post(3));
 	cr_expect_null(link[1].dci, "link 1 posted before links 2 and 0");
 	cr_expect_not_null(link[0].dci);
 	cr_expect_not_null(link[2].dci);
+	teardown();
+}
+
+/* The one idle for longest would be the next to post: each post would change a target. */
+Test(m5_dcis, links_that_post_in_turn_leave_some_targets_in_place)
+{
+	uint32_t changes = 0;
+
+	setup(LINKS);
+	for (uint32_t i = 0; i < 1000 * LINKS; i++)
+		changes += change(i % LINKS);
+	cr_expect_leq(changes, 1000 * (LINKS - DCIS + 1) + DCIS, "%u", changes);
+	teardown();
+}
+
+Test(m5_dcis, a_link_that_posts_often_is_left_by_none)
+{
+	uint32_t changes = 0;
+
+	setup(LINKS);
+	change(0);
+	change(0);
+	for (uint32_t i = 0; i < 1000; i++) {
+		change(1 + i % (LINKS - 1));
+		changes += change(0);
+	}
+	cr_expect_eq(changes, 0);
+	teardown();
+}
+
+Test(m5_dcis, a_link_that_posted_often_and_stopped_leaves_first)
+{
+	setup(LINKS);
+	change(0);
+	change(0);
+	for (uint32_t i = 0; link[0].dci; i++) {
+		cr_assert_leq(i, 2 * M5_DCI_RECENT);
+		change(1 + i % (LINKS - 1));
+	}
 	teardown();
 }
 

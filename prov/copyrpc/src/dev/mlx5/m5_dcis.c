@@ -76,7 +76,29 @@ void m5_dcis_report(struct m5_dci *dci)
 	m5_sq_ring(&dci->sq);
 }
 
-/* Returns the idle DCI that was not used for longest, or NULL. Counts refusals of reserved ones. */
+/* Returns how likely the owner of an idle DCI is to post soon: 0 hardly, 1 in its turn, 2 often. */
+static int m5_dcis_worth(const struct m5_dcis *pool, const struct m5_dci *dci)
+{
+	if (!dci->owner || pool->clock - dci->last > M5_DCI_RECENT)
+		return 0;
+	return dci->used > 1 ? 2 : 1;
+}
+
+/*
+ * Returns true if a change of DCI a's target costs less than one of b's. Of links that post in turn
+ * the last one is the last to post again.
+ */
+static bool m5_dcis_is_worth_less(const struct m5_dcis *pool, const struct m5_dci *a,
+				  const struct m5_dci *b)
+{
+	int worth = m5_dcis_worth(pool, a);
+
+	if (worth != m5_dcis_worth(pool, b))
+		return worth < m5_dcis_worth(pool, b);
+	return worth == 1 ? a->last > b->last : a->last < b->last;
+}
+
+/* Returns the idle DCI whose link is missed least, or NULL. Counts refusals of reserved ones. */
 static struct m5_dci *m5_dcis_idle(struct m5_dcis *pool)
 {
 	struct m5_dci *best = NULL;
@@ -88,7 +110,7 @@ static struct m5_dci *m5_dcis_idle(struct m5_dcis *pool)
 			continue;
 		if (dci->reserved)
 			dci->reserved--;
-		else if (!best || dci->last < best->last)
+		else if (!best || m5_dcis_is_worth_less(pool, dci, best))
 			best = dci;
 	}
 	return best;

@@ -8,9 +8,13 @@
  * in order, and an error of a DCI concerns one link.
  *
  *   no more links than DCIs   each keeps its own: no target is ever left, and few WQEs report
- *   more                      each WQE reports, so that it is known when a DCI is idle; the DCI
- *                             that was not used for longest is taken, since to change the target
+ *   more                      each WQE reports, so that it is known when a DCI is idle; one is
+ *                             taken whose link is expected to post last, since to change the target
  *                             costs two packets
+ *
+ * That is, first, a link that did not post in the last M5_DCI_RECENT posts; then of those with one
+ * post since they got their DCI the one that posted last, which is the last to post again if links
+ * post in turn; and only then of those that post often the one that did not for longest.
  *
  * A link that finds none idle waits, in order. A DCI that becomes idle goes to the first that
  * waits, and is reserved until its next post, but not for ever: refusals of others end that,
@@ -32,6 +36,7 @@
 
 #define M5_DCIS_MAX     64u
 #define M5_DCI_QUOTA    32u
+#define M5_DCI_RECENT   64u
 #define M5_DCI_RESERVED 64u
 #define M5_DCI_TURNS    4u
 
@@ -103,11 +108,17 @@ static inline void m5_dcis_posted(struct m5_dcis *pool, struct m5_dci *dci)
 	dci->reserved = 0;
 }
 
+/** Returns true if there are more links than DCIs. */
+static inline bool m5_dcis_are_shared(const struct m5_dcis *pool)
+{
+	return pool->link_cnt > pool->cnt;
+}
+
 /** Returns M5_CTRL_SIGNAL if the next WQE, of `bb` blocks, must report, otherwise 0. */
 static inline uint8_t m5_dcis_signal(const struct m5_dcis *pool, const struct m5_dci *dci,
 				     uint16_t bb)
 {
-	return pool->link_cnt > pool->cnt ? M5_CTRL_SIGNAL : m5_sq_signal(&dci->sq, bb);
+	return m5_dcis_are_shared(pool) ? M5_CTRL_SIGNAL : m5_sq_signal(&dci->sq, bb);
 }
 
 /** Lets the last WQE's completion be reported, if nothing behind it is and there is room. */

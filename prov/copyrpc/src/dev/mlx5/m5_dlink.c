@@ -217,6 +217,13 @@ int m5_dlink_write(struct m5_link *link, uint64_t off, uint32_t len, uint32_t im
 	return 0;
 }
 
+bool m5_dlink_acks_are_free(const struct dev_link *base)
+{
+	const struct m5_link *link = UTIL_CONTAINER_OF(base, struct m5_link, ib.base);
+
+	return link->dc.is_on && m5_dcis_are_shared(&link->dev->dc.pool);
+}
+
 bool m5_dlink_post_byte(struct m5_link *link, uint8_t byte)
 {
 	struct m5_dcis *pool = &link->dev->dc.pool;

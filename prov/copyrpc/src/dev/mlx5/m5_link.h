@@ -117,6 +117,9 @@ static inline void m5_link_ring(struct m5_link *link)
 /** Posts a write if writes go over DC (m5_dlink.h). Returns 0 or -FI_EAGAIN. */
 int m5_dlink_write(struct m5_link *link, uint64_t off, uint32_t len, uint32_t imm, bool ack);
 
+/** Implements dev_link_ops.acks_are_free: where links share initiators, each WQE reports. */
+bool m5_dlink_acks_are_free(const struct dev_link *base);
+
 UTIL_INLINE int m5_link_write(struct dev_link *base, uint64_t off, uint32_t len, uint32_t imm,
 			      bool ack)
 {

@@ -96,11 +96,11 @@ static inline bool m5_poll(struct dev *base, struct dev_event *ev)
 #define M5_LINK_OPS_INIT                                                                           \
 	{                                                                                          \
 		.write_imm = m5_link_write_imm, .write_imm_ack = m5_link_write_imm_ack,            \
-		.read_consumer = m5_link_read_consumer, .get = m5_link_get, .put = m5_link_put,    \
-		.access = m5_link_access, .settle = m5_link_settle, .kick = m5_link_kick,          \
-		.describe = m5_link_describe, .connect = m5_link_connect,                          \
-		.attach = m5_link_attach, .detach = m5_link_detach, .close = m5_link_close,        \
-		.move = m5_link_move, .adopt = ib_link_adopt,                                      \
+		.acks_are_free = m5_dlink_acks_are_free, .read_consumer = m5_link_read_consumer,   \
+		.get = m5_link_get, .put = m5_link_put, .access = m5_link_access,                  \
+		.settle = m5_link_settle, .kick = m5_link_kick, .describe = m5_link_describe,      \
+		.connect = m5_link_connect, .attach = m5_link_attach, .detach = m5_link_detach,    \
+		.close = m5_link_close, .move = m5_link_move, .adopt = ib_link_adopt,              \
 	}
 
 #define M5_DEV_OPS_INIT                                                                            \
