@@ -220,6 +220,9 @@ struct copyrpc_stats_peer {
 	uint64_t access_errors; /* others that failed */
 	uint64_t given;         /* long transfers that the peer fetched from this end */
 	uint64_t given_bytes;   /* bytes of these */
+	uint64_t tag_requests;  /* messages sent as requests to the peer's device (tag matching) */
+	uint64_t tag_matches;   /* messages of the peer that the device matched with receives */
+	uint64_t tag_unmatched; /* others that it reported: matched by the processor */
 };
 
 /** A completion queue. All but `failed` are levels. */

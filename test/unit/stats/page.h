@@ -119,7 +119,10 @@ static inline void page_init(struct page *page)
 						      .accesses = 3,
 						      .access_bytes = 77,
 						      .given = 4,
-						      .given_bytes = 4096 };
+						      .given_bytes = 4096,
+						      .tag_requests = 1,
+						      .tag_matches = 2,
+						      .tag_unmatched = 3 };
 	page->peers[2] = page->peers[1];
 	page->peers[2].row.state = COPYRPC_STATS_ENDED;
 	page->peers[2].path = COPYRPC_STATS_UDP;

@@ -28,7 +28,9 @@ Test(stats_json, each_member_is_written)
 		       "\"rx_messages\":5,\"rx_bytes\":500"),
 		"%s", text);
 	cr_expect_not_null(strstr(text, "\"accesses\":6,\"access_bytes\":154,\"access_errors\":0,"
-					"\"given\":8,\"given_bytes\":8192"),
+					"\"given\":8,\"given_bytes\":8192,"
+					"\"tag_requests\":2,\"tag_matches\":4,"
+					"\"tag_unmatched\":6"),
 			   "%s", text);
 	cr_expect_not_null(strstr(text, "\"tx_batches\":[2,0,0,1]"), "%s", text);
 	cr_expect_not_null(strstr(text, "\"better_path\":\"shm\""), "%s", text);

@@ -87,6 +87,25 @@ Test(stats_text, without_long_transfers_there_is_no_line_of_them)
 	free(text);
 }
 
+Test(stats_text, a_line_tells_what_devices_have_matched)
+{
+	struct page page;
+	char *text;
+
+	page_init(&page);
+	text = page_printed(&page, stats_print_text);
+	cr_expect_not_null(strstr(text, "2 requests           4 matched by the device, 6 by the "
+					"processor\n"),
+			   "%s", text);
+	free(text);
+	page.peers[1].tag_requests = page.peers[2].tag_requests = 0;
+	page.peers[1].tag_matches = page.peers[2].tag_matches = 0;
+	page.peers[1].tag_unmatched = page.peers[2].tag_unmatched = 0;
+	text = page_printed(&page, stats_print_text);
+	cr_expect_null(strstr(text, "by tags"), "%s", text);
+	free(text);
+}
+
 Test(stats_text, peers_with_most_bytes_come_first)
 {
 	struct page page;

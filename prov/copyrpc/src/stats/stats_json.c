@@ -23,13 +23,14 @@ struct stats_member {
 #define STATS_HANDSHAKES(field) STATS_MEMBER(copyrpc_stats_handshakes, field)
 
 static const struct stats_member stats_peer_members[] = {
-	STATS_PEER(tx_bytes),   STATS_PEER(rx_messages),  STATS_PEER(rx_bytes),
-	STATS_PEER(tx_credits), STATS_PEER(gets),         STATS_PEER(get_bytes),
-	STATS_PEER(get_errors), STATS_PEER(no_space),     STATS_PEER(no_credit),
-	STATS_PEER(no_queue),   STATS_PEER(no_memory),    STATS_PEER(paced),
-	STATS_PEER(resent),     STATS_PEER(losses),       STATS_PEER(timeouts),
-	STATS_PEER(accesses),   STATS_PEER(access_bytes), STATS_PEER(access_errors),
-	STATS_PEER(given),      STATS_PEER(given_bytes),
+	STATS_PEER(tx_bytes),    STATS_PEER(rx_messages),   STATS_PEER(rx_bytes),
+	STATS_PEER(tx_credits),  STATS_PEER(gets),          STATS_PEER(get_bytes),
+	STATS_PEER(get_errors),  STATS_PEER(no_space),      STATS_PEER(no_credit),
+	STATS_PEER(no_queue),    STATS_PEER(no_memory),     STATS_PEER(paced),
+	STATS_PEER(resent),      STATS_PEER(losses),        STATS_PEER(timeouts),
+	STATS_PEER(accesses),    STATS_PEER(access_bytes),  STATS_PEER(access_errors),
+	STATS_PEER(given),       STATS_PEER(given_bytes),   STATS_PEER(tag_requests),
+	STATS_PEER(tag_matches), STATS_PEER(tag_unmatched),
 };
 
 static const struct stats_member stats_endpoint_members[] = {

@@ -63,6 +63,11 @@ static void stats_text_sums(FILE *out, const struct copyrpc_stats_peer *sum)
 	if (sum->accesses || sum->access_errors)
 		fprintf(out, "  accessed  %12" PRIu64 " ranges    %10s  %" PRIu64 " failed\n",
 			sum->accesses, stats_bytes(sum->access_bytes, bytes), sum->access_errors);
+	if (sum->tag_requests || sum->tag_matches || sum->tag_unmatched)
+		fprintf(out,
+			"  by tags   %12" PRIu64 " requests  %10" PRIu64
+			" matched by the device, %" PRIu64 " by the processor\n",
+			sum->tag_requests, sum->tag_matches, sum->tag_unmatched);
 }
 
 /** Writes the range of sizes that element k of tx_batches counts. */

@@ -189,6 +189,29 @@ Test(core_offload, a_long_message_goes_by_a_request)
 	cr_expect_eq(fake_tags_cnt.unexpected, 0);
 }
 
+/* All channels of the fake engine count in one row. */
+Test(core_offload, requests_are_counted_and_who_matches_them)
+{
+	const struct copyrpc_stats_peer *stats;
+	struct copyrpc_stats_peer before;
+
+	off_connect(0);
+	stats = off_peer(0, 1)->peer->chan->stats;
+	before = *stats;
+	for (unsigned i = 0; i < 2; i++) {
+		off_post(i);
+		off_list(1);
+		off_send(0, 1, i, OFF_LONG, 0);
+		off_settle();
+		off_check_sent(0, i);
+		off_check_received(i, i, OFF_LONG, 0);
+	}
+	off_keep();
+	cr_expect_eq(stats->tag_requests - before.tag_requests, 3);
+	cr_expect_eq(stats->tag_matches - before.tag_matches, 2);
+	cr_expect_eq(stats->tag_unmatched - before.tag_unmatched, 1);
+}
+
 /** Sends `len` bytes of outs[0] with this tag and these data. */
 static void send_by_channel(size_t len, bool tagged, uint64_t tag, uint64_t data)
 {

@@ -271,6 +271,8 @@ static void core_offload_take(struct core_offload *of, struct core_listed *l,
 	l->is_taken = true;
 	l->head = core_offload_head(&ev->request);
 	l->src = op ? op->peer->fi_addr : FI_ADDR_NOTAVAIL;
+	if (op && op->peer->chan)
+		op->peer->chan->stats->tag_matches++;
 	l->is_forged = !core_offload_names_sender(op, &ev->request);
 }
 
@@ -371,6 +373,7 @@ static void core_offload_unexpected(struct core_offload *of, const struct core_t
 
 	if (!op || !op->peer->chan || !core_offload_names_sender(op, &ev->request))
 		return;
+	op->peer->chan->stats->tag_unmatched++;
 	in = core_offload_unexp(ev);
 	if (!in)
 		return;

@@ -73,6 +73,7 @@ static int core_offload_send(struct core_tx_req *req)
 		return ret == -FI_EAGAIN ? ret : CORE_OFFLOAD_BY_RING;
 	}
 	req->op.peer->offloads++;
+	req->op.peer->chan->stats->tag_requests++;
 	core_peer_set_eager(req->op.peer);
 	return 0;
 }
