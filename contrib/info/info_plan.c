@@ -102,12 +102,22 @@ static uint64_t info_plan_budget(uint64_t ring_peers, uint64_t nic_peers,
 	return mem;
 }
 
+/* Returns the queue pairs of tag matching: two a peer, and one for its list of receives. */
+static uint64_t info_plan_tag_qps(uint64_t nic_peers, const struct info_plan_settings *settings)
+{
+	if (!settings->tags || !nic_peers)
+		return 0;
+	return 1 + 2 * (nic_peers < INFO_PLAN_TAG_PEERS ? nic_peers : INFO_PLAN_TAG_PEERS);
+}
+
 /* Returns one queue pair a peer, or those of rc_max peers and of DC: initiators and a target. */
 static uint64_t info_plan_qps(uint64_t nic_peers, const struct info_plan_settings *settings)
 {
+	uint64_t tag_qps = info_plan_tag_qps(nic_peers, settings);
+
 	if (!settings->dc || nic_peers <= settings->rc_max)
-		return nic_peers;
-	return settings->rc_max + settings->dci_count + 1;
+		return nic_peers + tag_qps;
+	return settings->rc_max + settings->dci_count + 1 + tag_qps;
 }
 
 /*
@@ -194,6 +204,7 @@ void info_plan_read(struct info_plan_settings *settings, bool nic, bool dc)
 		.dc = dc,
 		.rc_max = (uint64_t)util_params.rc_max,
 		.dci_count = (uint64_t)util_params.dci_count,
+		.tags = util_params.tag_offload > 0,
 		.shm = rings && strstr(util_params.paths, "shm"),
 		.addrs = info_plan_addrs(util_params.iface),
 		.port_cnt = info_plan_port_cnt(util_params.ports),

@@ -19,9 +19,10 @@ struct info_report;
 
 /** Files that a process has open before its first peer, with those of libfabric and a margin. */
 #define INFO_PLAN_FILES_BASE 32u
-#define INFO_PLAN_FILES_MPI  64u /* files of a rank that belong to Open MPI and its tools */
-#define INFO_PLAN_FILES_PEER 2u  /* the peer's bell, and the stream of the handshake */
-#define INFO_PLAN_FILES_UDP  3u  /* sockets of the path udp, and the set that waits for them */
+#define INFO_PLAN_FILES_MPI  64u  /* files of a rank that belong to Open MPI and its tools */
+#define INFO_PLAN_FILES_PEER 2u   /* the peer's bell, and the stream of the handshake */
+#define INFO_PLAN_TAG_PEERS  256u /* peers whose messages a device matches; two queue pairs each */
+#define INFO_PLAN_FILES_UDP  3u   /* sockets of the path udp, and the set that waits for them */
 
 struct info_plan {
 	uint64_t ranks, per_node, nodes;
@@ -55,6 +56,7 @@ struct info_plan_settings {
 	bool nic;                                /* peers on other hosts are reached by RDMA */
 	bool dc;                                 /* and by DC beyond rc_max of them */
 	uint64_t rc_max, dci_count;
+	bool tags;           /* a device matches tags, if peers are reached by RDMA */
 	bool shm;            /* peers of this host are reached by memory */
 	uint64_t addrs;      /* addresses in the name of an endpoint; 0: one */
 	uint64_t port_cnt;   /* FI_COPYRPC_PORTS; 0: any */

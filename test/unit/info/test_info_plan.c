@@ -65,6 +65,21 @@ Test(info_plan, peers_beyond_rc_max_share_queue_pairs_if_there_is_dc)
 	cr_expect_eq(plan.qps, 90);
 }
 
+Test(info_plan, tag_matching_takes_two_queue_pairs_more_a_peer)
+{
+	struct info_plan_settings tags = plain;
+	struct info_plan plan;
+
+	tags.tags = true;
+	info_plan_make(100, 10, &tags, &plan);
+	cr_expect_eq(plan.qps, 0, "no device");
+	tags.nic = true;
+	info_plan_make(100, 10, &tags, &plan);
+	cr_expect_eq(plan.qps, 90 + 1 + 2 * 90);
+	info_plan_make(1000, 10, &tags, &plan);
+	cr_expect_eq(plan.qps, 990 + 1 + 2 * 256, "the others' messages are matched by the processor");
+}
+
 Test(info_plan, each_address_has_a_socket_and_over_udp_two)
 {
 	struct info_plan_settings three = plain;

@@ -18,9 +18,9 @@
 
 #define M5_TM_SRQ       127u  /* receive WQEs; the device wants 33 before it delivers anything */
 #define M5_TM_OPS       256u  /* operations that may be in flight */
-#define M5_TM_PEER_WRS  32u   /* requests and fetches of a peer that may be in flight, at least */
+#define M5_TM_PEER_WRS  8u    /* requests and fetches of a peer that may be in flight, at least */
 #define M5_TM_BLOCKS_WR 4u    /* upper limit of the library's count */
-#define M5_TM_ROOM      4096u /* blocks of all peers' send queues */
+#define M5_TM_ROOM      8192u /* blocks of all peers' send queues: of 256, with libmlx5 */
 
 uint32_t m5_tm_most(const struct m5_dev *dev)
 {
