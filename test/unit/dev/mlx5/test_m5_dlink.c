@@ -46,7 +46,7 @@ static void make_dci(void)
 	m5_dcis_init(&f->dev.dc.pool);
 	sq_device_init(&device, 16, 256, 0);
 	cq_device_init(&tx, 16, 64, 0);
-	scq.cq = tx.cq;
+	scq = (struct m5_scq){ .cq = tx.cq };
 	dci->sq = device.sq;
 	dci->sq.uar = &device.uar;
 	dci->scq = &scq;
@@ -413,13 +413,79 @@ Test(m5_dlink, the_consumer_word_is_read_by_the_initiator)
 	teardown();
 }
 
-Test(m5_dlink, a_put_is_not_supported)
+/* Local buffer of a put, with the key 0xa1. */
+static uint8_t bytes[4096];
+static struct iovec iov = { bytes, 0 };
+static struct ibv_mr mr = { .lkey = 0xa1 };
+static struct ib_user user = { .mr = &mr };
+
+static int put(struct dev_get *get, size_t len, unsigned flags)
 {
-	struct dev_get put = { .len = 8 };
+	iov.iov_len = len;
+	*get = (struct dev_get){ .remote_addr = 0x5000,
+				 .remote_key = 0xbeef,
+				 .iov = &iov,
+				 .iov_cnt = 1,
+				 .len = len,
+				 .mem = { &user.base },
+				 .flags = flags };
+	return m5_link_ops_inline.put(&l->link.ib.base, get);
+}
+
+Test(m5_dlink, a_put_is_a_write_of_the_initiator)
+{
+	struct dev_get get;
 
 	setup(true);
-	cr_expect_eq(m5_link_ops_inline.put(&l->link.ib.base, &put), -FI_ENOSYS);
+	cr_assert_eq(put(&get, 1000, 0), 0);
+	EXPECT_AT(wqe_at(0), 0, 0, 0, 0x08, 0x12, 0x34, 0x56, 6, 0, 0, 0, 8, 0, 0, 0, 0,
+		  /* access key, target */
+		  1, 2, 3, 4, 5, 6, 7, 8, 0x80, 0x0a, 0x0b, 0x0c);
+	EXPECT_AT(wqe_at(0) + 64, 0, 0, 0, 0, 0, 0, 0x50, 0, 0, 0, 0xbe, 0xef, 0, 0, 0, 0, 0, 0, 3,
+		  0xe8, 0, 0, 0, 0xa1);
+	cq_device_write(&tx, 0, 0x08000000 | 0x123456, 0, 0);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, DEV_EV_GET);
+	cr_expect_eq(ev.get, &get);
+	cr_expect_eq(get.status, 0);
 	teardown();
+}
+
+Test(m5_dlink, a_short_put_is_inline_behind_the_address_vector)
+{
+	struct dev_get get;
+
+	setup(true);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(3 * i);
+	cr_assert_eq(put(&get, 172, DEV_GET_INLINE), 0);
+	EXPECT_AT(wqe_at(0), 0, 0, 0, 0x08, 0x12, 0x34, 0x56, 16);
+	EXPECT_AT(wqe_at(0) + 80, 0x80, 0, 0, 172);
+	cr_expect_arr_eq(wqe_at(0) + 84, bytes, 172);
+	cr_expect_eq(f->dev.dc.pool.dci[0].sq.pi, 4, "the largest");
+	teardown();
+}
+
+/* The WRITE and the READ behind it fit wherever they stand. */
+Test(m5_dlink, a_placed_put_fits_the_smallest_queue)
+{
+	struct dev_get get;
+
+	for (unsigned inlined = 0; inlined < 2; inlined++)
+		for (uint16_t at = 0; at < 16; at++) {
+			struct m5_sq *sq;
+
+			setup(true);
+			l->link.ib.reads_max = 4;
+			sq = &f->dev.dc.pool.dci[0].sq;
+			sq->pi = sq->rung = sq->ci = sq->last = at;
+			cr_assert_eq(
+				put(&get, 172, DEV_GET_PLACED | (inlined ? DEV_GET_INLINE : 0)), 0);
+			while (!put(&get, 172, DEV_GET_PLACED | (inlined ? DEV_GET_INLINE : 0)))
+				;
+			cr_expect_leq(m5_sq_in_flight(sq), 16, "at %u", at);
+			teardown();
+		}
 }
 
 /* Which path two ends choose: neither, one or both prefer DC; one has none, or another MTU. */

@@ -150,6 +150,7 @@ Test(m5_move, writes_wait_until_the_queue_pair_has_executed_all)
 	cr_expect_not(poll_one());
 	cr_expect_eq(link->move.state, M5_MOVE_LEFT);
 	cr_expect(link->ib.base.caps & DEV_CAP_DC);
+	cr_expect_eq(link->ib.base.inline_max, 172);
 	expect_byte(0, LEFT);
 	cr_assert_eq(write_imm(), 0);
 	cr_expect_eq(f->dev.dc.pool.dci[0].sq.pi, 4, "by DC, behind the message");
@@ -280,6 +281,7 @@ Test(m5_move, to_the_queue_pair_when_the_peer_is_ready_and_the_initiator_idle)
 	cr_expect_not(poll_one());
 	cr_expect_eq(link->move.state, M5_MOVE_ON_RC);
 	cr_expect_not(link->ib.base.caps & DEV_CAP_DC);
+	cr_expect_eq(link->ib.base.inline_max, M5_INLINE_MAX);
 	cr_assert_eq(write_imm(), 0);
 	cr_expect_eq(link->sq.pi, 2, "by the queue pair");
 	cr_expect_eq(link->move.cnt, 1);

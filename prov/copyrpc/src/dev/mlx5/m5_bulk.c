@@ -107,8 +107,8 @@ static void m5_bulk_post_inline(const struct m5_bulk_queue *q, const struct dev_
 		util_iov_gather(bytes, get->iov, get->iov_cnt, 0, get->len);
 		src = bytes;
 	}
-	m5_bulk_begin(&wqe, q, (uint16_t)M5_WQE_BLOCKS(36 + get->len), get->remote_addr,
-		      (uint32_t)get->remote_key);
+	m5_bulk_begin(&wqe, q, q->av ? M5_WQE_MAX_BB : (uint16_t)M5_WQE_BLOCKS(36 + get->len),
+		      get->remote_addr, (uint32_t)get->remote_key);
 	m5_wqe_inline(&wqe, src, (uint32_t)get->len);
 	m5_bulk_end(&wqe, q, M5_OP_WRITE, get->flags & DEV_GET_PLACED ? 0 : M5_CTRL_SIGNAL,
 		    M5_USER_NONE);
@@ -141,7 +141,8 @@ static void m5_bulk_post_word(const struct m5_link *link, const struct m5_bulk_q
 
 /**
  * Two blocks hold four gather entries, three do so behind an address vector, four hold a full
- * inline WQE. One WQE may need the tail of the ring in addition.
+ * inline WQE, one a READ of a word, or two. One WQE of several blocks may need the tail of the ring
+ * in addition.
  */
 static bool m5_bulk_has_room(const struct m5_bulk_queue *q, const struct dev_get *get,
 			     size_t pieces)
@@ -150,7 +151,7 @@ static bool m5_bulk_has_room(const struct m5_bulk_queue *q, const struct dev_get
 	size_t blocks = get->flags & DEV_GET_INLINE ? 7 : each * pieces + each - 1;
 
 	if (get->flags & DEV_GET_PLACED)
-		blocks++;
+		blocks += q->av ? 3 : 1;
 	return m5_sq_in_flight(q->sq) + blocks <= (size_t)q->sq->mask + 1;
 }
 
@@ -197,8 +198,6 @@ int m5_link_get(struct dev_link *base, struct dev_get *get)
 
 int m5_link_put(struct dev_link *base, struct dev_get *get)
 {
-	if (((struct m5_link *)base)->dc.is_on)
-		return -FI_ENOSYS;
 	return m5_bulk_start((struct m5_link *)base, M5_OP_WRITE, get);
 }
 

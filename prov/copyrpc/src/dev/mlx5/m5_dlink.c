@@ -123,8 +123,8 @@ int m5_dlink_connect(struct m5_link *link, const struct ib_desc *peer)
 	m5_move_park(link);
 	link->ib.peer_qpn = peer->dctn;
 	link->ib.reads_max = peer->rd_atomic < own ? peer->rd_atomic : own;
-	link->ib.base.inline_max = 0;
-	link->ib.base.caps = DEV_CAP_GET | DEV_CAP_DC;
+	link->ib.base.inline_max = link->dc.inline_max;
+	link->ib.base.caps = DEV_CAP_GET | DEV_CAP_PUT | DEV_CAP_DC;
 	link->dc.is_wanted = true;
 	link->dc.is_on = true;
 	return 0;

@@ -174,6 +174,7 @@ static void m5_move_end_rc(struct m5_link *link)
 	m5_move_unpark(link);
 	link->ib.peer_qpn = link->move.peer.qpn;
 	link->ib.base.caps &= ~(uint32_t)DEV_CAP_DC;
+	link->ib.base.inline_max = M5_INLINE_MAX;
 	link->move.state = M5_MOVE_ON_RC;
 	link->move.cnt++;
 }
@@ -282,6 +283,7 @@ static void m5_move_use_dc(struct m5_link *link)
 	link->dc.is_on = true;
 	link->ib.peer_qpn = link->move.peer.dctn;
 	link->ib.base.caps |= DEV_CAP_DC;
+	link->ib.base.inline_max = link->dc.inline_max;
 	link->move.state = M5_MOVE_LEFT;
 	m5_move_send(link, M5_MSG_LEFT);
 	if (link->move.peer_left)
