@@ -18,7 +18,9 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "dev/ib/ib_async.h"
 #include "dev/mlx5/m5.h"
 #include "dev/mlx5/m5_ud.h"
 #include "dev/verbs/vb.h"
@@ -59,15 +61,22 @@ static void make_all(void)
 	pair_meet();
 }
 
-/* Waits for one event by polling or sleep. Returns false when time is up. */
+/* Waits for one event: side 0 polls, with naps, side 1 sleeps. Returns false when time is up. */
 static bool wait_event(struct dev_event *ev, uint64_t end)
 {
 	struct pollfd pfd = { .fd = ops->wait_fd(dev), .events = POLLIN };
+	uint32_t idle = 0;
 
 	while (util_clock_ns() < end) {
 		if (ops->poll(dev, ev))
 			return true;
-		if (!side || ops->arm(dev))
+		if (!side) {
+			/* By then a poll has read the device's events. */
+			if (++idle % IB_ASYNC_TICKS == 0)
+				usleep(20000);
+			continue;
+		}
+		if (ops->arm(dev))
 			continue;
 		/* Sleeps for all of the time: nothing else wakes this process. */
 		CHECK(poll(&pfd, 1, (int)((end - util_clock_ns()) / UTIL_NS_PER_MS) + 1) >= 0);
