@@ -103,6 +103,35 @@ Test(erpc_rto, doublings_remain_until_a_sample, .init = setup)
 	cr_expect_eq(erpc_rto_after(&r, 0), 100 * US);
 }
 
+/** The peer is farther away than the timeout is long: both responses come, and none is a sample. */
+Test(erpc_rto, second_responses_double_the_first_timeouts)
+{
+	uint64_t before, longest;
+
+	erpc_rto_init(&r, 5 * MS, 100 * US, 1000 * MS);
+	before = erpc_rto_after(&r, 0);
+	longest = erpc_rto_after(&r, ERPC_RTO_EARLY);
+	erpc_rto_twice(&r);
+	cr_expect_eq(erpc_rto_after(&r, 0), before, "nothing was repeated: a copy by the network");
+	for (unsigned i = 1; i < 3; i++) {
+		erpc_rto_repeated(&r);
+		for (unsigned copies = 0; copies < 5; copies++)
+			erpc_rto_twice(&r);
+		cr_expect_eq(erpc_rto_after(&r, 0), before << i, "%u", i);
+		cr_expect_eq(erpc_rto_after(&r, ERPC_RTO_EARLY), longest << i, "its bound, too");
+	}
+	for (unsigned i = 0; i < 100; i++) {
+		erpc_rto_repeated(&r);
+		erpc_rto_twice(&r);
+	}
+	cr_expect_leq(erpc_rto_after(&r, 0), r.max_ns);
+	erpc_rto_sample(&r, 300 * MS);
+	cr_expect_eq(erpc_rto_after(&r, 0), erpc_rto_ns(&r));
+	erpc_rto_repeated(&r);
+	erpc_rto_twice(&r);
+	cr_expect_eq(erpc_rto_after(&r, 0), erpc_rto_ns(&r), "the round trip is known");
+}
+
 /** Sessions that lost packets at the same moment repeat them at different times, none earlier. */
 Test(erpc_rto, repetitions_of_a_common_loss_are_spread)
 {

@@ -12,7 +12,9 @@
  *
  * Only packets sent once are measured: a response to a repeated packet may belong to either. If all
  * packets are repeated, since the peer is slow, nothing is measured; so the doublings stay until
- * the next sample.
+ * the next sample. If nothing was measured yet and both responses come (RFC 3708), the peer is
+ * farther away than the timeout is long: it is doubled, ERPC_RTO_FLAT_NS too, until the first
+ * sample.
  *
  * If a packet that was sent later is acknowledged (RFC 8985, RACK): one round trip and a quarter.
  *
@@ -28,11 +30,13 @@
 #ifndef ERPC_PACE_ERPC_RTO_H
 #define ERPC_PACE_ERPC_RTO_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "util/bits.h"
 
 #define ERPC_RTO_DOUBLINGS_MAX 4u
+#define ERPC_RTO_FAR_MAX       8u
 #define ERPC_RTO_EARLY         6u
 #define ERPC_RTO_FLAT          10u
 #define ERPC_RTO_FLAT_NS       50000000u
@@ -42,7 +46,9 @@
 struct erpc_rto {
 	uint32_t srtt_ns; /* 0: nothing measured */
 	uint32_t var_ns;
-	uint32_t kept;     /* doublings that remain from the packet acknowledged last */
+	uint8_t kept;      /* doublings that remain from the packet acknowledged last */
+	uint8_t far;       /* doublings before the first sample, as both responses came */
+	bool doubtful;     /* a packet was repeated after the last of these */
 	uint32_t first_ns; /* all timeouts before the first sample */
 	uint32_t min_ns;   /* bounds of the retransmission timeout */
 	uint32_t max_ns;
@@ -103,6 +109,7 @@ static inline void erpc_rto_sample(struct erpc_rto *r, uint64_t rtt_ns)
 	if (!srtt_ns) {
 		r->srtt_ns = rtt_ns ? (uint32_t)rtt_ns : 1;
 		r->var_ns = (uint32_t)(rtt_ns / 2);
+		r->far = 0;
 	} else {
 		r->var_ns = (uint32_t)((3ull * r->var_ns + diff) / 4);
 		r->srtt_ns = (uint32_t)((7 * srtt_ns + rtt_ns) / 8);
@@ -110,11 +117,26 @@ static inline void erpc_rto_sample(struct erpc_rto *r, uint64_t rtt_ns)
 	r->kept = 0;
 }
 
+/** Notes that a packet was repeated. */
+static inline void erpc_rto_repeated(struct erpc_rto *r)
+{
+	r->doubtful = true;
+}
+
+/** Handles a second response. Those to the packets of one timeout count once. */
+static inline void erpc_rto_twice(struct erpc_rto *r)
+{
+	if (r->doubtful && !r->srtt_ns && r->far < ERPC_RTO_FAR_MAX)
+		r->far++;
+	r->doubtful = false;
+}
+
 /** Keeps the doublings of a packet acknowledged after `losses` repetitions. */
 static inline void erpc_rto_keep(struct erpc_rto *r, unsigned losses)
 {
 	if (losses > r->kept)
-		r->kept = losses < ERPC_RTO_DOUBLINGS_MAX ? losses : ERPC_RTO_DOUBLINGS_MAX;
+		r->kept = (uint8_t)(losses < ERPC_RTO_DOUBLINGS_MAX ? losses
+								    : ERPC_RTO_DOUBLINGS_MAX);
 }
 
 /** Returns the doublings of the timeout after `losses` in a row. */
@@ -130,6 +152,8 @@ static inline uint64_t erpc_rto_bound(const struct erpc_rto *r, unsigned losses)
 {
 	uint64_t rto = erpc_rto_ns(r), flat_ns = rto > ERPC_RTO_FLAT_NS ? rto : ERPC_RTO_FLAT_NS;
 
+	flat_ns <<= r->far;
+
 	if (losses > ERPC_RTO_EARLY + ERPC_RTO_FLAT || flat_ns > r->max_ns)
 		return r->max_ns;
 	return flat_ns;
@@ -138,7 +162,7 @@ static inline uint64_t erpc_rto_bound(const struct erpc_rto *r, unsigned losses)
 /** Returns the timeout after `losses` of the same packet in a row. */
 static inline uint64_t erpc_rto_after(const struct erpc_rto *r, unsigned losses)
 {
-	unsigned shift = erpc_rto_doublings(losses + r->kept);
+	unsigned shift = erpc_rto_doublings(losses + r->kept) + r->far;
 	uint64_t max_ns = erpc_rto_bound(r, losses + r->kept);
 	uint64_t rto = shift < 24 ? erpc_rto_ns(r) << shift : max_ns;
 

@@ -81,6 +81,8 @@ bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		erpc_session_refuse(s, verdict);
 		if (verdict == ERPC_EARLY)
 			erpc_resp_early(s, slot, h, in);
+		else if (verdict == ERPC_STALE)
+			erpc_rto_twice(&s->flow.rto);
 		return false;
 	}
 	s->flow.credits += flying - erpc_client_in_flight(&tx->c);

@@ -71,6 +71,7 @@ static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
 	/* A peer that sends packets does not get ever longer timeouts. */
 	if (tx->tries < (s->rx_ns > tx->sent_ns ? ERPC_ALIVE_TRIES : ERPC_TRIES_MAX))
 		tx->tries++;
+	erpc_rto_repeated(&s->flow.rto);
 	tx->c.window = 1;
 	erpc_kick_go_back(s, slot);
 }
