@@ -9,7 +9,7 @@
  * counted. A call of the kernel's vDSO counts each of its instructions once: it reads the clock
  * again where the kernel has changed the clock meanwhile, which happens to a stepped program only.
  *
- * usage: insn_count [-s] [-a | -l] FILE PROGRAM [ARGUMENT...]
+ * usage: insn_count [-st] [-a | -l] FILE PROGRAM [ARGUMENT...]
  *
  * writes "COUNT OBJECT" lines to FILE; with -a "COUNT OBJECT OFFSET", one for each instruction
  * address that was met, by its offset in the file (fabtests/scripts/cost-where maps them to
@@ -17,6 +17,10 @@
  *
  * -s traces the program from where it stops itself (SIGSTOP). What is before, as a warm-up, runs at
  * full speed; else each signal costs a stop, and on the device model each doorbell two of them.
+ *
+ * -t is for a program that traps reads of the processor's counter (PR_SET_TSC). insn_count then
+ * traps its own, too: else the kernel writes a control register whenever the two take turns, which
+ * a virtual machine makes a third of the cost of a step.
  *
  * -l counts cache lines instead. Each round of the section has four parts, which the program ends
  * with SIGUSR1: it prepares, end 0 sends, end 1 receives and responds, end 0 receives. Writes
@@ -29,6 +33,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -80,6 +85,7 @@ struct count {
 	bool vdso_met[VDSO_MAX]; /* instructions of the current call of the vDSO, by their offset */
 	bool lines;              /* cache lines are counted */
 	bool late;               /* the program is traced from where it stops itself */
+	bool traps_counter;      /* it traps reads of the processor's counter */
 	uint32_t part;           /* parts of rounds that have ended */
 };
 
@@ -358,6 +364,8 @@ static void trace_begin(struct count *c)
 {
 	void *options = (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
 
+	if (c->traps_counter && prctl(PR_SET_TSC, PR_TSC_SIGSEGV))
+		die("PR_SET_TSC");
 	if (ptrace(c->late ? PTRACE_SEIZE : PTRACE_SETOPTIONS, c->pid, NULL, options))
 		die("ptrace (a container may forbid it)");
 	if (!c->late)
@@ -404,7 +412,7 @@ static void run(const struct count *c, char **argv)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: insn_count [-s] [-a | -l] FILE PROGRAM [ARGUMENT...]\n");
+	fprintf(stderr, "usage: insn_count [-st] [-a | -l] FILE PROGRAM [ARGUMENT...]\n");
 	return 2;
 }
 
@@ -414,11 +422,12 @@ int main(int argc, char **argv)
 	bool addrs = false;
 	int opt, status;
 
-	while ((opt = getopt(argc, argv, "+las")) != -1) {
+	while ((opt = getopt(argc, argv, "+last")) != -1) {
 		switch (opt) {
 		case 'a': addrs = true; break;
 		case 'l': c.lines = true; break;
 		case 's': c.late = true; break;
+		case 't': c.traps_counter = true; break;
 		default: return usage();
 		}
 	}
