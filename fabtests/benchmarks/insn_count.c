@@ -85,7 +85,7 @@ struct count {
 	bool vdso_met[VDSO_MAX]; /* instructions of the current call of the vDSO, by their offset */
 	bool lines;              /* cache lines are counted */
 	bool late;               /* the program is traced from where it stops itself */
-	bool traps_counter;      /* it traps reads of the processor's counter */
+	bool traps_counter;      /* reads of the processor's counter trap */
 	uint32_t part;           /* parts of rounds that have ended */
 };
 
