@@ -43,7 +43,8 @@
 #define CALLS false		/* who calls */
 #endif
 /* -DPROMPT: what has arrived is released at once. -DUSE_READ: the consumer word can be read.
-   -DREST: for the search of cycles in which no application does anything. */
+   -DREST: for the search of cycles in which no application does anything.
+   -DTWINS: rings and traffic of the two peers are alike, so one of two states that mirror each other is enough. */
 
 #if C0 == C1
 #define SIZE(s) C0
@@ -234,11 +235,12 @@ SCRATCH byte OVERWRITE, INVARIANT, AHEAD_OF, CONSERVED, LIVE, REPLY, LAP, MARKER
 
 /* ---- steps of a writer ---- */
 
-/* Values that are merely old stay old: how old is of no interest. Keeps the state graph finite. */
+/* Values that are not below what is known have no effect, then or later: how old they are is of no interest. Keeps the
+   state graph finite. */
 #ifdef MUT_STALE
 #define OLD 8
 #else
-#define OLD 1
+#define OLD 0
 #endif
 inline age_one(s, slot)
 {
@@ -420,8 +422,8 @@ init
 
 	d_step { R[0] = RMAX(0); cr[1] = RMAX(0) };
 	do
-	:: ROOM(1) -> atomic {
-		x = 1;
+	:: atomic {
+		ROOM(1) -> x = 1;
 		do
 		:: x < MMAX(0) && ROOM(x + 1) -> x++
 		:: break
@@ -434,29 +436,17 @@ init
 	:: d_step { cr[1] >= IMIN -> cr[1] = cr[1] - IMIN; pend[0]++; check() }
 	:: d_step { cr[1] >= IMAX(0) -> cr[1] = cr[1] - IMAX(0); pend[1]++; check() }
 	:: d_step { pend[0] > 0 -> pend[0]--; reply(0, LONGEST(IMIN), IMIN); check() }
-	:: pend[1] > 0 -> atomic {
-		x = 1;
+	:: atomic {
+		pend[1] > 0 -> x = 1;
 		do
 		:: x < LONGEST(IMAX(0)) -> x++
 		:: break
 		od;
 		d_step { pend[1]--; reply(0, x, IMAX(0)); x = 0; check() }
 	}
-	/* the reader releases any part of what was posted; the writer hears of any part of that */
-	:: r[0].real > r[0].open -> atomic {
-		do
-		:: r[0].real > r[0].open -> r[0].real--
-		:: break
-		od;
-		d_step { check() }
-	}
-	:: r[0].known > r[0].real -> atomic {
-		do
-		:: r[0].known > r[0].real -> r[0].known--
-		:: break
-		od;
-		d_step { check() }
-	}
+	/* the reader releases any part of what was posted; the writer hears of any part of that: unit by unit */
+	:: d_step { r[0].real > r[0].open -> r[0].real--; check() }
+	:: d_step { r[0].known > r[0].real -> r[0].known--; check() }
 	od
 }
 
@@ -478,6 +468,58 @@ inline check_credit(s)
 		PRICE(s) * (r[1 - s].calls + ALL(1 - s, call) + pend[s]))
 }
 
+#ifdef TWINS
+inline swap(one, two)
+{
+	k = one; one = two; two = k
+}
+
+inline swap_slot(slot)
+{
+	swap(r[0].size[slot], r[1].size[slot]);
+	swap(r[0].grant[slot], r[1].grant[slot]);
+	swap(r[0].call[slot], r[1].call[slot]);
+	swap(r[0].lag[slot], r[1].lag[slot])
+}
+
+/* Of two states that mirror each other, chooses the one whose first ring is behind. */
+#define AFTER(field, next) (r[0].field > r[1].field || (r[0].field == r[1].field && next))
+inline mirror()
+{
+	if
+	:: AFTER(off, AFTER(known, AFTER(real, AFTER(open, AFTER(untold, AFTER(sent, R[0] > R[1])))))) ->
+		swap(r[0].off, r[1].off);
+		swap(r[0].known, r[1].known);
+		swap(r[0].real, r[1].real);
+		swap(r[0].open, r[1].open);
+		swap(r[0].calls, r[1].calls);
+		swap(r[0].untold, r[1].untold);
+		swap(r[0].sent, r[1].sent);
+		swap_slot(0);
+#if SQ > 1
+		swap_slot(1);
+#endif
+#if SQ > 2
+		swap_slot(2);
+#endif
+#ifdef USE_READ
+		swap(r[0].reading, r[1].reading);
+		swap(r[0].seen, r[1].seen);
+#endif
+		swap(R[0], R[1]);
+		swap(cr[0], cr[1]);
+		swap(pend[0], pend[1]);
+		k = 0
+	:: else
+	fi
+}
+#else
+inline mirror()
+{
+	skip
+}
+#endif
+
 inline check()
 {
 	check_ring(0);
@@ -485,7 +527,8 @@ inline check()
 	check_credit(0);
 	check_credit(1);
 	assert(LIVE || !STILL(0) || !STILL(1) || (ADMIT(0, MMAX(0)) && ADMIT(1, MMAX(1)) &&
-		cr[0] >= PRICE(1) && cr[1] >= PRICE(0)))
+		cr[0] >= PRICE(1) && cr[1] >= PRICE(0)));
+	mirror()
 }
 
 inline learn(s, value)

@@ -107,7 +107,7 @@ inline put()
 	d_step { pos = head; steps = 2 * WORDS; before = total };
 	do
 	:: d_step {
-		done = 0;
+		!done && steps > 0 ->
 		if
 		:: IS_EMPTY(pos) ->
 			check_hole(pos);
@@ -122,15 +122,14 @@ inline put()
 			steps--
 		fi
 	   }
-	   if
-	   :: done -> head = pos + 1; break
-	   :: !done && steps == 0 ->
-		/* A put that gives up is repeated by the client's next poll. */
-		d_step { assert(FULL || total - before >= WORDS); steps = 2 * WORDS; before = total; pos = head }
-	   :: else
-	   fi
-	od;
-	atomic { pos = 0; steps = 0; before = 0; done = 0 }
+	:: d_step { done -> head = pos + 1; pos = 0; steps = 0; before = 0; done = 0 }; break
+	/* A put that gives up is repeated by the client's next poll. */
+	:: d_step {
+		!done && steps == 0 ->
+		assert(FULL || total - before >= WORDS);
+		steps = 2 * WORDS; before = total; pos = head
+	   }
+	od
 }
 #endif
 
@@ -158,13 +157,26 @@ inline announce()
 	fi
 }
 
-inline write_request()
+/* What is not used again is set to 0, here and below: states that differ in it alone are one. */
+#define MAY_CALL(slot) (p[me].calls < CALLS && !p[me].open[slot])
+inline write_request(slot)
 {
 	d_step {
+		MAY_CALL(slot) ->
+		s = slot;
 		p[me].calls++;
 		p[me].open[s] = 1;
 		p[me].call[s] = p[me].calls;
 		requests[me]!s, p[me].calls
+	}
+}
+
+inline end_call(slot)
+{
+	d_step {
+		p[me].open[slot] && p[me].resp[slot] ->
+		assert(WRONG || p[me].resp[slot] == p[me].call[slot]);
+		p[me].open[slot] = 0; p[me].resp[slot] = 0; p[me].call[slot] = 0
 	}
 }
 
@@ -182,7 +194,7 @@ inline connect()
 		od;
 		s = 0;
 		do
-		:: s < DEPTH -> p[me].open[s] = 0; p[me].resp[s] = 0; s++
+		:: s < DEPTH -> p[me].open[s] = 0; p[me].resp[s] = 0; p[me].call[s] = 0; s++
 		:: else -> s = 0; break
 		od
 	}
@@ -197,22 +209,17 @@ life:
 end0:	connect();
 	{
 end1:		do
-		:: p[me].calls < CALLS && !p[me].open[0] -> s = 0;
 #ifdef MUT_ANNOUNCE_FIRST
-			announce(); write_request()
+		:: MAY_CALL(0) -> announce(); write_request(0)
 #else
-			write_request(); announce()
+		:: write_request(0); announce()
 #endif
 #if DEPTH > 1
-		:: p[me].calls < CALLS && !p[me].open[1] -> s = 1; write_request(); announce()
+		:: write_request(1); announce()
 #endif
-		:: d_step { p[me].resp[0] ->
-			assert(WRONG || p[me].resp[0] == p[me].call[0]);
-			p[me].open[0] = 0; p[me].resp[0] = 0 }
+		:: end_call(0)
 #if DEPTH > 1
-		:: d_step { p[me].open[1] && p[me].resp[1] ->
-			assert(WRONG || p[me].resp[1] == p[me].call[1]);
-			p[me].open[1] = 0; p[me].resp[1] = 0 }
+		:: end_call(1)
 #endif
 		od
 	} unless { p[me].kill || p[me].stop };
@@ -230,6 +237,7 @@ end2:		false
 inline take(i)
 {
 	d_step {
+		i < PLACES && nempty(requests[i]) ->
 		requests[i]?s, c;
 		p[i].taken[s] = 1;
 #ifdef REPEAT
@@ -258,7 +266,9 @@ inline reply(i, s, handle, number, life_of)
 			assert(WRONG || p[i].life == life_of);
 			p[i].resp[s] = number
 		:: else
-		fi
+		fi;
+		p[i].mine[s] = 0;
+		p[i].of_life[s] = 0
 	:: else
 	fi
 }
@@ -302,6 +312,7 @@ inline empty_word()
 {
 	d_step {
 		word[spos % WORDS].filled = 0;
+		word[spos % WORDS].id = 0;
 #ifndef MUT_SAME_LAP
 		word[spos % WORDS].lap = spos / WORDS + 1;
 #endif
@@ -320,22 +331,19 @@ end:	do
 	:: d_step { cur == PLACES && DIFFERS -> next = word[spos % WORDS].id };
 		empty_word();
 		if
-		:: p[next].alive ->
+		:: d_step { p[next].alive ->
 #ifndef MUT_CLEAR_LATE
 			p[next].token = 0;
 #endif
-			d_step { cur = next; next = 0 }
+			cur = next; next = 0 }
 		:: else -> next = 0
 		fi
-	:: cur < PLACES ->
-		if
-		:: nempty(requests[cur]) -> take(cur)
-		:: empty(requests[cur]) ->
+	:: take(cur)
 #ifdef MUT_CLEAR_LATE
-			p[cur].token = 0;
+	:: cur < PLACES && empty(requests[cur]) -> d_step { p[cur].token = 0; cur = PLACES }
+#else
+	:: d_step { cur < PLACES && empty(requests[cur]) -> cur = PLACES }
 #endif
-			cur = PLACES
-		fi
 	:: reply_first(0, 0)
 	:: reply_first(1, 0)
 #if DEPTH > 1
