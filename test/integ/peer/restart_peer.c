@@ -18,6 +18,7 @@
 #define TAG_ASK   1
 #define TAG_REPLY 2
 #define PATIENCE  90.0 /* seconds in which an operation must end, well or badly */
+#define LOOKS     200u /* for completions, before naps */
 
 struct note {
 	struct sockaddr_in from;
@@ -50,10 +51,14 @@ static int wait_for_both(const void *ask, const void *reply, int *reply_err)
 	bool asked = false, replied = false;
 	struct fi_cq_tagged_entry entry;
 	int ask_err = 0, err;
+	unsigned looks = 0;
 
 	while (!(asked && replied) && fab_seconds() < end) {
 		if (!fab_poll(&fab, &entry, &err)) {
-			sched_yield();
+			if (++looks < LOOKS)
+				sched_yield();
+			else
+				usleep(100);
 			continue;
 		}
 		if (entry.op_context == ask) {
