@@ -249,7 +249,7 @@ static void run_back(struct ft *ft)
 
 		op = msg.op = ft_op_new(&fab, FT_ONE);
 		while ((ret = ft_send(&fab, FT_BY_MSG, &msg)) == -FI_EAGAIN)
-			ft_poll(&fab);
+			ft_turn(ft, ft_poll(&fab));
 		if (!ret)
 			ft_wait(&fab, op);
 		FT_CHECK(ft_now() < deadline, "the new process is never reached: %s",
@@ -301,7 +301,7 @@ static void all_end_badly(struct ft_fab *fab, fi_addr_t addr, int want)
 	do { /* an injected message fails at a later call */
 		ret = fi_tinject(fab->ep, buf, 8, addr, TAG);
 		if (!ret || ret == -FI_EAGAIN)
-			ft_poll(fab);
+			ft_turn(fab->ft, ft_poll(fab));
 	} while (ret == -FI_EAGAIN);
 	ft_pause(fab->ft, 0.02);
 }

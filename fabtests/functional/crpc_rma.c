@@ -36,7 +36,7 @@ static void await_remote(struct ft_fab *fab, unsigned cnt)
 	double deadline = ft_deadline(fab);
 
 	while (ft_remotes(fab, &entry) < cnt) {
-		ft_poll(fab);
+		ft_turn(fab->ft, ft_poll(fab));
 		FT_CHECK(ft_now() < deadline, "the target has no completion of the data");
 	}
 	FT_CHECK(entry.flags & FI_RMA && entry.flags & FI_REMOTE_CQ_DATA, "flags %#llx",

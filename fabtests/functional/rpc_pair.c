@@ -76,7 +76,7 @@ void rpc_call_finish(struct rpc *r, struct rpc_call *c)
 
 	while (!c->op->seen) {
 		rpc_serve(r);
-		ft_poll(&r->fab);
+		ft_turn(r->fab.ft, ft_poll(&r->fab));
 		FT_CHECK(ft_now() < deadline, "a call has no response");
 	}
 	FT_CHECK(!c->op->err, "a call ended with %s", ft_err_name(c->op->err));

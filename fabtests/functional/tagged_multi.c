@@ -82,7 +82,7 @@ void tagged_run_multi(struct ft *ft)
 		if (ft->test->arg && !m.next)
 			multi_post(&fab, &m, 0);
 		while (!m.released && m.next < 200) {
-			ft_poll(&fab);
+			ft_turn(ft, ft_poll(&fab));
 			FT_CHECK(ft_now() < deadline, "stuck after %d messages", m.next);
 		}
 		if (m.next == 200)
