@@ -9,7 +9,7 @@
  *
  * The sender sends at least that many messages for at least that long after the first one, of 16
  * bytes to 100 KB, and now and then reads a region of the receiver, which goes on until FILE.stop
- * exists. A fifth of the time it sends as fast as it can, else it sleeps while its messages are on
+ * exists. A tenth of the time it sends as fast as it can, else it sleeps while its messages are on
  * their way. Every operation ends once, well or with an error, within PATIENCE. FLOOD_LONG=BYTES
  * makes every 16th message that long. The receiver checks the contents of each message, that none
  * arrives twice, and that the receives, in the order in which they were posted, have growing
@@ -32,7 +32,10 @@
 #define RECEIVES    256u
 #define PATIENCE    120.0 /* seconds */
 #define READ_EVERY  200u
-#define LOOKS       200u /* for completions, before a sleep */
+#define LOOKS       30u /* for completions, before a nap */
+#define NAPS        20u /* short ones, before long ones: as in an outage */
+#define NAP_US      100
+#define LONG_NAP_US 1000
 
 enum outcome { OPEN, DONE, FAILED };
 
@@ -150,7 +153,7 @@ static void idle(bool found)
 
 	looks = found ? 0 : looks + 1;
 	if (looks > LOOKS)
-		usleep(100);
+		usleep(looks > LOOKS + NAPS ? LONG_NAP_US : NAP_US);
 	else if (!found)
 		sched_yield();
 }
@@ -299,16 +302,16 @@ static void progress(void)
 }
 
 /**
- * Sleeps without progress, four times as long as it took to send since the last sleep. During a
- * fifth of the time it returns at once.
+ * Sleeps without progress, nine times as long as it took to send since the last sleep. During a
+ * tenth of the time, 50 ms of each 500, it returns at once.
  */
 static void rest(void)
 {
 	static double last;
 	double now = fab_seconds(), took = now - last;
 
-	if ((unsigned)(now * 10) % 5)
-		usleep((useconds_t)(4e6 * (took < 1e-3 ? took : 1e-3)));
+	if ((unsigned)(now * 20) % 10)
+		usleep((useconds_t)(9e6 * (took < 1e-3 ? took : 1e-3)));
 	last = fab_seconds();
 }
 
