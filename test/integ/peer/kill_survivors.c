@@ -25,10 +25,11 @@
 #include "support/rng.h"
 #include "survivor.h"
 
-#define TIMEOUT 15   /* seconds: FI_COPYRPC_PEER_TIMEOUT */
-#define LIMIT   14.0 /* seconds for each operation to end: less than the peer timeout */
-#define CHATTER 50   /* messages between survivors after a death */
-#define FDS     64   /* descriptors of a process that are looked at */
+#define TIMEOUT   15   /* seconds: FI_COPYRPC_PEER_TIMEOUT */
+#define LIMIT     14.0 /* seconds for each operation to end: less than the peer timeout */
+#define LONG_WAIT 0.5  /* seconds until all nap meanwhile */
+#define CHATTER   50   /* messages between survivors after a death */
+#define FDS       64   /* descriptors of a process that are looked at */
 
 struct shared *shared;
 uint32_t procs = 4;
@@ -99,9 +100,11 @@ static double wait_all_within(double limit, bool (*done)(uint32_t i), const char
 			check_children();
 			if (fab_seconds() - begin > limit)
 				fail(what, i);
+			STORE(shared->napping, fab_seconds() - begin > LONG_WAIT);
 			usleep(500);
 		}
 	}
+	STORE(shared->napping, false);
 	return fab_seconds() - begin;
 }
 

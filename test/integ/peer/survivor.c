@@ -289,6 +289,8 @@ void survivor_run(uint32_t self_, uint64_t seed)
 			busy = true;
 		if (phase == PHASE_PARK)
 			park(slot);
+		else if (LOAD(shared->napping))
+			usleep(500);
 		else if (!busy)
 			sched_yield();
 	}

@@ -39,6 +39,7 @@ struct slot {
 struct shared {
 	enum phase phase;
 	uint32_t round;
+	bool napping; /* a wait is long: all processes nap between their looks */
 	struct slot slots[PROCS_MAX];
 };
 
