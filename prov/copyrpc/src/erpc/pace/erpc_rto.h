@@ -153,7 +153,6 @@ static inline uint64_t erpc_rto_bound(const struct erpc_rto *r, unsigned losses)
 	uint64_t rto = erpc_rto_ns(r), flat_ns = rto > ERPC_RTO_FLAT_NS ? rto : ERPC_RTO_FLAT_NS;
 
 	flat_ns <<= r->far;
-
 	if (losses > ERPC_RTO_EARLY + ERPC_RTO_FLAT || flat_ns > r->max_ns)
 		return r->max_ns;
 	return flat_ns;
