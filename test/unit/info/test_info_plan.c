@@ -77,7 +77,7 @@ Test(info_plan, tag_matching_takes_two_queue_pairs_more_a_peer)
 	info_plan_make(100, 10, &tags, &plan);
 	cr_expect_eq(plan.qps, 90 + 1 + 2 * 90);
 	info_plan_make(1000, 10, &tags, &plan);
-	cr_expect_eq(plan.qps, 990 + 1 + 2 * 256, "the others' messages are matched by the processor");
+	cr_expect_eq(plan.qps, 990 + 1 + 2 * 256, "the processor matches the others");
 }
 
 Test(info_plan, each_address_has_a_socket_and_over_udp_two)
