@@ -113,11 +113,9 @@ static uint64_t info_plan_tag_qps(uint64_t nic_peers, const struct info_plan_set
 /* Returns one queue pair a peer, or those of rc_max peers and of DC: initiators and a target. */
 static uint64_t info_plan_qps(uint64_t nic_peers, const struct info_plan_settings *settings)
 {
-	uint64_t tag_qps = info_plan_tag_qps(nic_peers, settings);
-
 	if (!settings->dc || nic_peers <= settings->rc_max)
-		return nic_peers + tag_qps;
-	return settings->rc_max + settings->dci_count + 1 + tag_qps;
+		return nic_peers;
+	return settings->rc_max + settings->dci_count + 1;
 }
 
 /*
@@ -158,7 +156,7 @@ void info_plan_make(uint64_t ranks, uint64_t per_node, const struct info_plan_se
 	plan->node_mem = per_node * (plan->ring_mem + plan->session_mem);
 	plan->files =
 		INFO_PLAN_FILES_BASE + INFO_PLAN_FILES_MPI + INFO_PLAN_FILES_PEER * ring_peers;
-	plan->qps = info_plan_qps(nic_peers, settings);
+	plan->qps = info_plan_qps(nic_peers, settings) + info_plan_tag_qps(nic_peers, settings);
 	plan->node_qps = per_node * plan->qps;
 	info_plan_sockets(plan, settings, udp_peers);
 }

@@ -194,7 +194,7 @@ struct dev_link {
 	/* Word that the peer reads with read_consumer: how far rx_base is released here. */
 	uint64_t *consumer_word;
 	void *user;          /* connection of the engine */
-	uint32_t inline_max; /* most bytes of a put with DEV_GET_INLINE; set by connect */
+	uint32_t inline_max; /* most bytes of a put with DEV_GET_INLINE; changes with moves */
 	uint32_t caps;       /* enum dev_cap */
 };
 

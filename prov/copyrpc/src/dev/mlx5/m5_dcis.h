@@ -12,9 +12,9 @@
  *                             taken whose link is expected to post last, since to change the target
  *                             costs two packets
  *
- * That is, first, a link that did not post in the last M5_DCI_RECENT posts; then of those with one
- * post since they got their DCI the one that posted last, which is the last to post again if links
- * post in turn; and only then of those that post often the one that did not for longest.
+ * Links are expected to post last in this order: one that did not in the last M5_DCI_RECENT posts;
+ * of those with one post since they got their DCI the one that posted last, because links that post
+ * in turn come back in order; of those that post often the one that did not for longest.
  *
  * A link that finds none idle waits, in order. A DCI that becomes idle goes to the first that
  * waits, and is reserved until its next post, but not for ever: refusals of others end that,
