@@ -166,18 +166,12 @@ static int fake_send(struct core_tags_peer *base, struct core_tags_send *send, u
 	open->id = fake_next_id++;
 	util_list_push_back(&peer->sends, &open->link);
 	fake_tags_cnt.sends++;
-	fake_packet_add(&peer->out, false, &request);
+	fake_packet_add(&peer->out, FAKE_REQUEST, &request);
 	return 0;
 }
 
-static struct core_tags_send *fake_find(struct core_tags_peer *base, uint32_t id)
-{
-	struct fake_send *send = fake_find_send(fake_peer_of(base), id);
-
-	return send ? send->send : NULL;
-}
-
-static int fake_finish(struct core_tags_peer *base, const struct core_tags_request *request)
+static int fake_notify(struct core_tags_peer *base, const struct core_tags_request *request,
+		       enum fake_packet_kind kind)
 {
 	struct fake_peer *peer = fake_peer_of(base);
 
@@ -187,9 +181,20 @@ static int fake_finish(struct core_tags_peer *base, const struct core_tags_reque
 						  : -FI_EIO;
 	if (fake_refuses())
 		return -FI_EAGAIN;
-	fake_tags_cnt.finishes++;
-	fake_packet_add(&peer->out, true, request);
+	fake_tags_cnt.finishes += kind == FAKE_FIN;
+	fake_tags_cnt.keeps += kind == FAKE_KEPT;
+	fake_packet_add(&peer->out, kind, request);
 	return 0;
+}
+
+static int fake_finish(struct core_tags_peer *peer, const struct core_tags_request *request)
+{
+	return fake_notify(peer, request, FAKE_FIN);
+}
+
+static int fake_keep(struct core_tags_peer *peer, const struct core_tags_request *request)
+{
+	return fake_notify(peer, request, FAKE_KEPT);
 }
 
 /* ---- polls ---- */
@@ -218,6 +223,11 @@ static bool fake_return(struct fake_list *list, struct fake_event *event,
 		}
 		util_list_remove(&send->link);
 		free(send);
+		ev->user = NULL;
+	}
+	if (ev->kind == CORE_TAGS_KEPT) {
+		if (!event->peer || event->peer->err)
+			return false;
 		ev->user = NULL;
 	}
 	if (event->entry && ev->kind != CORE_TAGS_MATCHED) {
@@ -407,8 +417,8 @@ static const struct core_tags_ops fake_tags_ops = {
 	.remove = fake_remove,
 	.drop = fake_drop,
 	.send = fake_send,
-	.find = fake_find,
 	.finish = fake_finish,
+	.keep = fake_keep,
 	.poll = fake_poll,
 };
 

@@ -32,7 +32,7 @@ struct fake_tags_cfg {
 	int append_err;
 	int remove_err;
 	int send_err;
-	int finish_err;
+	int finish_err; /* of finish and keep */
 	struct rng rng;
 };
 
@@ -46,6 +46,7 @@ struct fake_tags_cnt {
 	unsigned removes;
 	unsigned sure_removes;
 	unsigned finishes;
+	unsigned keeps;
 	unsigned matches;    /* requests that the device gave to a receive */
 	unsigned unexpected; /* requests that it reported */
 	int lists;           /* open now */
@@ -62,6 +63,9 @@ int fake_tags_open(uint32_t cnt, struct core_tags_list **list);
 
 /** Runs the steps that are left, held or not, as far as `hold_*` of their kind permits. */
 void fake_tags_run(void);
+
+/** Reports each open send to a peer as kept, as one does that breaks the rules. */
+void fake_tags_keep_again(struct core_tags_peer *peer);
 
 /** Fails a peer, or the whole list: DOWN follows. */
 void fake_tags_fail_peer(struct core_tags_peer *peer, int err);

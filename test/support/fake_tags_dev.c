@@ -52,11 +52,12 @@ struct fake_event *fake_entry_end(struct fake_list *list, struct fake_entry *ent
 
 /* ---- steps of the device ---- */
 
-void fake_packet_add(struct util_list *to, bool is_fin, const struct core_tags_request *request)
+void fake_packet_add(struct util_list *to, enum fake_packet_kind kind,
+		     const struct core_tags_request *request)
 {
 	struct fake_packet *packet = calloc(1, sizeof(*packet));
 
-	packet->is_fin = is_fin;
+	packet->kind = kind;
 	packet->request = *request;
 	util_list_push_back(to, &packet->link);
 }
@@ -80,7 +81,7 @@ static void fake_read(struct fake_list *list, struct fake_entry *entry)
 	fake_tags_rule(!entry->is_dropped, "a receive is dropped before its end");
 	event->ev.len = request->len;
 	memcpy(entry->buf, (const void *)(uintptr_t)request->addr, request->len);
-	fake_packet_add(&peer->fins, true, request);
+	fake_packet_add(&peer->fins, FAKE_FIN, request);
 }
 
 /** Gives a request to a receive. */
@@ -146,6 +147,27 @@ static void fake_take_fin(struct fake_peer *peer, const struct core_tags_request
 	fake_event_add(peer->list, CORE_TAGS_SENT, peer, NULL)->ev.send = send->send;
 }
 
+static void fake_take_kept(struct fake_peer *peer, const struct core_tags_request *request)
+{
+	struct fake_send *send = fake_find_send(peer, request->id);
+
+	fake_tags_rule(send && !send->is_ended, "a request is kept that is not open");
+	fake_tags_rule(!send->is_kept, "a request is kept twice");
+	send->is_kept = true;
+	fake_event_add(peer->list, CORE_TAGS_KEPT, peer, NULL)->ev.send = send->send;
+}
+
+void fake_tags_keep_again(struct core_tags_peer *base)
+{
+	struct fake_peer *peer = (struct fake_peer *)base;
+
+	for (struct util_list *it = peer->sends.next; it != &peer->sends; it = it->next) {
+		struct fake_send *send = UTIL_CONTAINER_OF(it, struct fake_send, link);
+
+		fake_event_add(peer->list, CORE_TAGS_KEPT, peer, NULL)->ev.send = send->send;
+	}
+}
+
 /** Moves the first packet of a queue to the other end. */
 static void fake_deliver(struct fake_peer *peer, struct util_list *queue)
 {
@@ -155,10 +177,11 @@ static void fake_deliver(struct fake_peer *peer, struct util_list *queue)
 
 	if (to && !to->err && !to->list->err && !peer->err) {
 		fake_tags_rule(to->other == peer, "a peer is sent to that has not connected");
-		if (packet->is_fin)
-			fake_take_fin(to, &packet->request);
-		else
-			fake_take_request(to, &packet->request);
+		switch (packet->kind) {
+		case FAKE_REQUEST: fake_take_request(to, &packet->request); break;
+		case FAKE_FIN: fake_take_fin(to, &packet->request); break;
+		case FAKE_KEPT: fake_take_kept(to, &packet->request); break;
+		}
 	}
 	free(packet);
 }

@@ -56,10 +56,12 @@ struct fake_event {
 	struct fake_entry *entry;
 };
 
+enum fake_packet_kind { FAKE_REQUEST, FAKE_FIN, FAKE_KEPT };
+
 /** Message from one end to the other. */
 struct fake_packet {
 	struct util_list link; /* fake_peer.out, or .fins */
-	bool is_fin;
+	enum fake_packet_kind kind;
 	struct core_tags_request request;
 };
 
@@ -67,6 +69,7 @@ struct fake_send {
 	struct util_list link; /* fake_peer.sends */
 	struct core_tags_send *send;
 	uint32_t id;
+	bool is_kept;  /* the other end has reported that it keeps the request */
 	bool is_ended; /* SENT is due */
 };
 
@@ -117,7 +120,8 @@ struct fake_event *fake_entry_end(struct fake_list *list, struct fake_entry *ent
 				  enum core_tags_kind kind, struct fake_peer *peer, int status);
 
 /** Queues a packet to the other end. */
-void fake_packet_add(struct util_list *to, bool is_fin, const struct core_tags_request *request);
+void fake_packet_add(struct util_list *to, enum fake_packet_kind kind,
+		     const struct core_tags_request *request);
 
 /** Returns the open send with this id, or NULL. */
 struct fake_send *fake_find_send(struct fake_peer *peer, uint32_t id);

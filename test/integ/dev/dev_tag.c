@@ -108,6 +108,7 @@ bool tag_send(uint32_t seq, uint64_t tag, uint32_t len)
 	CHECK(!ret || ret == -FI_EAGAIN);
 	CHECK(ret || m5_tm_find(peer, send->tm.id) == &send->tm);
 	send->is_open = !ret;
+	send->is_kept = false;
 	return !ret;
 }
 

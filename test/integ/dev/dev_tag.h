@@ -14,6 +14,7 @@
 struct send {
 	struct m5_tm_send tm;
 	bool is_open;
+	bool is_kept; /* by the other side, which said so */
 	uint8_t *buf;
 };
 

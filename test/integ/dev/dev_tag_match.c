@@ -38,7 +38,7 @@ static uint32_t unexpected_cnt;
 static bool is_matched[MSGS_MAX];
 static uint32_t total, first, matched_cnt, ended_cnt, sent, done;
 static uint64_t orders;
-static uint32_t by_device, by_software, locals, removed, too_long, late, refused, woken,
+static uint32_t by_device, by_software, locals, removed, too_long, late, refused, kept_cnt, woken,
 	woken_by_match;
 
 static uint64_t tag_of(int from, uint32_t seq)
@@ -139,14 +139,23 @@ static void judge_request(unsigned i, const struct m5_tm_request *request)
 	CHECK(request->peer == peer);
 }
 
+/* Keeps a request, and mostly notifies its sender. */
+static void keep(const struct m5_tm_request *request)
+{
+	int ret = pair_rand() % 4 ? m5_tm_keep(request) : 0;
+
+	CHECK(!ret || ret == -FI_EAGAIN);
+	CHECK(unexpected_cnt < SENDS);
+	unexpected[unexpected_cnt++] = *request;
+}
+
 /* Gives a request to the oldest receive, or keeps it. */
 static void take_unexpected(const struct m5_tm_request *request)
 {
 	int i = oldest_recv(request->tag);
 
 	if (i < 0) {
-		CHECK(unexpected_cnt < SENDS);
-		unexpected[unexpected_cnt++] = *request;
+		keep(request);
 		return;
 	}
 	if (how[i].state == R_LISTED) {
@@ -252,6 +261,13 @@ static void judge_match(unsigned i, const struct m5_tm_event *ev)
 	CHECK(ev->peer == peer);
 }
 
+static void note_kept(struct send *send)
+{
+	CHECK(send->is_open && !send->is_kept);
+	send->is_kept = true;
+	kept_cnt++;
+}
+
 static void handle(const struct m5_tm_event *ev)
 {
 	unsigned i =
@@ -282,6 +298,10 @@ static void handle(const struct m5_tm_event *ev)
 		CHECK(!m5_tm_find(peer, ev->send->id));
 		UTIL_CONTAINER_OF(ev->send, struct send, tm)->is_open = false;
 		done++;
+		break;
+	case M5_TM_KEPT:
+		CHECK(m5_tm_find(peer, ev->send->id) == ev->send);
+		note_kept(UTIL_CONTAINER_OF(ev->send, struct send, tm));
 		break;
 	case M5_TM_DOWN: CHECK(!"the peer is down"); break;
 	}
@@ -388,8 +408,9 @@ void match_play(uint32_t msgs)
 	       side, total, by_device, too_long, by_software);
 	printf("side %d: %u receives late, %u removed, %u taken by others\n", side, late, removed,
 	       locals);
-	printf("side %d: %u messages refused, woken %u times, by a match %u\n", side, refused,
-	       woken, woken_by_match);
+	printf("side %d: %u sends kept by the other side, %u of its messages refused\n", side,
+	       kept_cnt, refused);
+	printf("side %d: woken %u times, by a match %u\n", side, woken, woken_by_match);
 	CHECK(by_device > total / 50 && by_software && too_long && removed && locals);
-	CHECK(total < 1000 || (refused && woken_by_match));
+	CHECK(total < 1000 || (refused && kept_cnt && woken_by_match));
 }

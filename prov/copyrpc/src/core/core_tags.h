@@ -57,6 +57,7 @@ enum core_tags_kind {
 	CORE_TAGS_REMOVED,  /* recv has ended without a message */
 	CORE_TAGS_UNEXPECTED, /* `request` matches no receive in the list */
 	CORE_TAGS_SENT,       /* the peer has the bytes of `send` */
+	CORE_TAGS_KEPT,       /* the peer keeps `send`, which stays open: no receive matches yet */
 	CORE_TAGS_DOWN,       /* peer has failed, or all, if `user` is NULL */
 };
 
@@ -66,7 +67,7 @@ struct core_tags_event {
 	uint32_t len;
 	struct core_tags_recv *recv;
 	struct core_tags_send *send;
-	void *user; /* of the peer, NULL if that is closed. Not with SENT and REMOVED */
+	void *user; /* of the peer, NULL if that is closed. Not with SENT, KEPT and REMOVED */
 	/*
 	 * MATCHED, and RECEIVED without it: tag and data; RECEIVED behind it: tag; TOO_LONG and
 	 * UNEXPECTED: all of it
@@ -110,10 +111,10 @@ struct core_tags_ops {
 	 */
 	int (*send)(struct core_tags_peer *peer, struct core_tags_send *send, uint64_t tag,
 		    const uint32_t *data, uint64_t addr, uint64_t key, uint32_t len);
-	/* Returns the open send to this peer that it calls `id`, or NULL. */
-	struct core_tags_send *(*find)(struct core_tags_peer *peer, uint32_t id);
 	/* Notifies the sender of a request that its bytes are read. Returns like send. */
 	int (*finish)(struct core_tags_peer *peer, const struct core_tags_request *request);
+	/* Notifies the sender of an UNEXPECTED request that it is kept. Returns like send. */
+	int (*keep)(struct core_tags_peer *peer, const struct core_tags_request *request);
 	/* Returns one event, if there is one. */
 	bool (*poll)(struct core_tags_list *list, struct core_tags_event *ev);
 };

@@ -112,23 +112,31 @@ static int ring_tags_send(struct core_tags_peer *peer, struct core_tags_send *se
 			  data ? *data : 0, addr, (uint32_t)key, len);
 }
 
-static struct core_tags_send *ring_tags_find(struct core_tags_peer *peer, uint32_t id)
+static struct m5_tm_request ring_tags_request(struct core_tags_peer *peer,
+					      const struct core_tags_request *request)
 {
-	return (struct core_tags_send *)m5_tm_find(ring_tags_peer_of(peer), id);
+	return (struct m5_tm_request){ .peer = ring_tags_peer_of(peer),
+				       .tag = request->tag,
+				       .addr = request->addr,
+				       .rkey = (uint32_t)request->key,
+				       .len = request->len,
+				       .id = request->id,
+				       .data = request->data,
+				       .has_data = request->has_data };
 }
 
 static int ring_tags_finish(struct core_tags_peer *peer, const struct core_tags_request *request)
 {
-	const struct m5_tm_request end = { .peer = ring_tags_peer_of(peer),
-					   .tag = request->tag,
-					   .addr = request->addr,
-					   .rkey = (uint32_t)request->key,
-					   .len = request->len,
-					   .id = request->id,
-					   .data = request->data,
-					   .has_data = request->has_data };
+	const struct m5_tm_request own = ring_tags_request(peer, request);
 
-	return m5_tm_finish(&end);
+	return m5_tm_finish(&own);
+}
+
+static int ring_tags_keep(struct core_tags_peer *peer, const struct core_tags_request *request)
+{
+	const struct m5_tm_request own = ring_tags_request(peer, request);
+
+	return m5_tm_keep(&own);
 }
 
 /* ---- events ---- */
@@ -140,6 +148,7 @@ static const enum core_tags_kind ring_tags_kinds[] = {
 	[M5_TM_REMOVED] = CORE_TAGS_REMOVED,
 	[M5_TM_UNEXPECTED] = CORE_TAGS_UNEXPECTED,
 	[M5_TM_SENT] = CORE_TAGS_SENT,
+	[M5_TM_KEPT] = CORE_TAGS_KEPT,
 	[M5_TM_DOWN] = CORE_TAGS_DOWN,
 };
 
@@ -186,8 +195,8 @@ static const struct core_tags_ops ring_tags_ops = {
 	.remove = ring_tags_remove,
 	.drop = ring_tags_drop,
 	.send = ring_tags_send,
-	.find = ring_tags_find,
 	.finish = ring_tags_finish,
+	.keep = ring_tags_keep,
 	.poll = ring_tags_poll,
 };
 

@@ -4,9 +4,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "core/core_handler.h"
 #include "unit/core/msg/offload_fixture.h"
-#include "wire/wire_op.h"
 
 TestSuite(core_offload_fail, .init = off_setup, .fini = off_teardown);
 
@@ -118,24 +116,43 @@ Test(core_offload_fail, a_list_is_polled_after_sleep)
 	off_check_sent(0, 0);
 }
 
-/** Takes DONE with KEPT for requests that are open, not known any more, or kept already. */
-Test(core_offload_fail, a_notice_of_a_kept_request_is_checked)
+/** A peer that breaks the rules loses its connection. The send ends. */
+Test(core_offload_fail, a_request_is_kept_once)
 {
-	struct core_chan *chan;
-	uint8_t bytes[sizeof(struct wire_done)];
-	struct wire_done done = { .send_id = 123456, .status = WIRE_STATUS_KEPT };
-
 	off_keep();
-	chan = core_peer_lookup(&off_nodes[0].ep, 1)->chan;
-	memcpy(bytes, &done, sizeof(done));
-	cr_expect_eq(core_upcall_table.on_msg(chan, WIRE_OP_DONE, bytes, sizeof(bytes), 0),
-		     CORE_RX_DONE, "it may have ended");
-	for (unsigned id = 0; id < 100; id++) {
-		if (!off_nodes[0].ep.offload->list->ops->find(off_peer(0, 1)->dev, id))
-			continue;
-		done.send_id = id;
-		memcpy(bytes, &done, sizeof(done));
-		cr_expect_eq(core_upcall_table.on_msg(chan, WIRE_OP_DONE, bytes, sizeof(bytes), 0),
-			     CORE_RX_BAD, "kept twice");
-	}
+	cr_expect_eq(fake_tags_cnt.keeps, 1);
+	fake_tags_keep_again(off_peer(0, 1)->dev);
+	off_settle();
+	cr_expect_eq(node_poll(&off_nodes[0], &off_cqe, &off_err), -FI_EAVAIL);
+	cr_expect_eq(off_err.op_context, off_outs[2]);
+	cr_expect_null(core_peer_lookup(&off_nodes[0].ep, 1)->chan);
+}
+
+/** Without room for the notice, the sender's next message waits; later it passes. */
+Test(core_offload_fail, a_notice_of_a_kept_request_waits_for_room)
+{
+	off_connect(0);
+	off_post(0);
+	off_list(1);
+	off_send(0, 1, 2, OFF_LONG, 0);
+	off_send(0, 1, 0, OFF_SHORT, 0);
+	fake_tags_cfg.refused = 100;
+	off_settle();
+	off_check_none(1);
+	fake_tags_cfg.refused = 0;
+	off_settle();
+	off_check_received(0, 0, OFF_SHORT, 0);
+	cr_expect_eq(fake_tags_cnt.keeps, 1);
+}
+
+/** An end that takes nothing out of its ring learns all the same that a request is kept. */
+Test(core_offload_fail, a_notice_of_a_kept_request_needs_no_ring)
+{
+	off_connect(0);
+	fake_engine_cfg.no_delivery = true;
+	off_send(0, 1, 2, OFF_LONG, 0);
+	off_settle();
+	cr_expect_eq(fake_tags_cnt.keeps, 1);
+	cr_expect_eq(core_peer_lookup(&off_nodes[0].ep, 1)->offloads, 0);
+	fake_engine_cfg.no_delivery = false;
 }

@@ -90,6 +90,7 @@ Test(m5_tm, without_room_operations_wait, .init = setup, .fini = teardown)
 	cr_expect_eq(m5_tm_fetch(&ev.request, &recv, user_buf, 32, 1), -FI_EAGAIN, "two blocks");
 	peer->sq.pi = BLOCKS;
 	cr_expect_eq(m5_tm_finish(&ev.request), -FI_EAGAIN);
+	cr_expect_eq(m5_tm_keep(&ev.request), -FI_EAGAIN);
 	cr_expect_eq(m5_tm_send(peer, &send, 1, false, 0, 4096, 1, 100), -FI_EAGAIN);
 	cr_expect_eq(tm->sends.used_cnt, 0);
 	cr_expect_eq(peer->sq.pi, BLOCKS);
@@ -106,6 +107,23 @@ Test(m5_tm, appends_leave_half_of_the_queue_to_removals, .init = setup, .fini = 
 	cr_expect_eq(m5_tm_remove(tm, &recv, false), 0);
 	tm->sq.ci = 2;
 	cr_expect_eq(m5_tm_append(tm, &more, 1, 1, user_buf, 32, 1, false), 0);
+}
+
+/* With full appends, notices do not take the room of removals, which all find some. */
+Test(m5_tm, each_receive_can_be_removed_surely, .init = setup, .fini = teardown)
+{
+	struct m5_tm_recv more[CNT - 1];
+	uint16_t last;
+
+	tm->sq.pi = tm->sq.rung = BLOCKS / 2 - (CNT - 1); /* in flight */
+	for (unsigned i = 0; i < CNT - 1; i++)
+		cr_assert_eq(m5_tm_append(tm, &more[i], 1, 1, user_buf, 32, 1, false), 0);
+	tm->handled = 1;
+	last = tm->sq.pi;
+	cr_expect_not(poll_one());
+	cr_expect_eq(tm->sq.pi, last, "no notice");
+	for (unsigned i = 0; i < CNT - 1; i++)
+		cr_expect_eq(m5_tm_remove(tm, &more[i], true), 0);
 }
 
 Test(m5_tm, a_request_is_one_block, .init = setup, .fini = teardown)
@@ -171,22 +189,24 @@ Test(m5_tm, a_fetch_reads_and_then_tells_the_sender, .init = setup, .fini = tear
 	cr_expect_eq(recv.tag, 0x55);
 }
 
-/* The FIN reports only where the queue needs a report, and then ends no receive. */
-Test(m5_tm, a_finish_tells_the_sender_and_reads_nothing, .init = setup, .fini = teardown)
+/* A notice reports only where the queue needs a report, and then ends no receive. */
+Test(m5_tm, a_notice_tells_the_sender_and_reads_nothing, .init = setup, .fini = teardown)
 {
 	const struct m5_tm_request request = { peer, 0x55, 0x7f0000001000, 0xabcd, 500, 7, 0, 0 };
 
 	for (uint16_t i = 0; i < 2 * BLOCKS; i++) {
 		const uint8_t *wqe = tx.buf + (size_t)(i % BLOCKS) * 64;
 
-		cr_assert_eq(m5_tm_finish(&request), 0);
+		cr_assert_eq(i % 2 ? m5_tm_finish(&request) : m5_tm_keep(&request), 0);
 		cr_expect_eq(wqe[3], M5_OP_SEND);
 		cr_expect_eq(wqe[11], i % 4 == 3 ? M5_CTRL_SIGNAL : 0);
-		EXPECT_AT(wqe + 16,
-			  /* 32 bytes inline: FIN, id, no data; tag; address, key, length */
-			  0x80, 0x00, 0x00, 0x20, 0x02, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00, 0x00,
-			  0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x55, 0x00, 0x00, 0x7f, 0x00,
-			  0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0xab, 0xcd, 0x00, 0x00, 0x01, 0xf4);
+		EXPECT_AT(wqe + 16, 0x80, 0x00, 0x00, 0x20); /* 32 bytes inline */
+		cr_expect_eq(wqe[20], i % 2 ? M5_TMH_FIN : M5_TMH_NO_TAG);
+		EXPECT_AT(wqe + 21,
+			  /* id, no data; tag; address, key, length */
+			  0x00, 0x00, 0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+			  0x00, 0x00, 0x55, 0x00, 0x00, 0x7f, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00,
+			  0x00, 0xab, 0xcd, 0x00, 0x00, 0x01, 0xf4);
 		cr_expect_eq(be32toh(tx.record[M5_DBR_SEND]), i + 1u);
 		if (i % 4 == 3)
 			cq_device_write(&cq, M5_CQE_REQ << 4, TX, i, 0);

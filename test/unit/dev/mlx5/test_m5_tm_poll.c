@@ -19,11 +19,16 @@ static void name_send(uint8_t *head, uint32_t id, bool has_data)
 	head[3] = (uint8_t)id;
 }
 
-/* Simulates the arrival of the end of a send. */
+/* Simulates the arrival of a notice to a send. */
+static void arrive_notice(uint32_t qpn, uint16_t idx, enum m5_tmh_op op, uint32_t id)
+{
+	arrive(M5_APP_NO_TAG, qpn, idx, op, 0, 100);
+	name_send(bufs + (size_t)idx * 64, id, false);
+}
+
 static void arrive_fin(uint32_t qpn, uint16_t idx, uint32_t id)
 {
-	arrive(M5_APP_NO_TAG, qpn, idx, M5_TMH_FIN, 0, 100);
-	name_send(bufs + (size_t)idx * 64, id, false);
+	arrive_notice(qpn, idx, M5_TMH_FIN, id);
 }
 
 static void expect_down(int status)
@@ -213,6 +218,21 @@ Test(m5_tm, the_end_of_a_send_comes_by_either_queue_pair, .init = setup, .fini =
 	cr_expect_eq(tm->handled, 0, "these do not count");
 	arrive_fin(TX, 2, send.id);
 	expect_down(-FI_EIO); /* a second end of the same send */
+}
+
+Test(m5_tm, a_send_that_is_kept_stays_open, .init = setup, .fini = teardown)
+{
+	cr_assert_eq(m5_tm_send(peer, &send, 1, false, 0, 4096, 1, 100), 0);
+	arrive_notice(RX, 0, M5_TMH_NO_TAG, send.id);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, M5_TM_KEPT);
+	cr_expect_eq(ev.send, &send);
+	cr_expect_eq(m5_tm_find(peer, send.id), &send);
+	arrive_fin(RX, 1, send.id);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, M5_TM_SENT);
+	arrive_notice(RX, 2, M5_TMH_NO_TAG, send.id);
+	expect_down(-FI_EIO);
 }
 
 Test(m5_tm, the_send_of_another_peer_cannot_be_ended, .init = setup, .fini = teardown)

@@ -11,7 +11,7 @@
  *   - a request leaves only when the peer has parsed all earlier messages of this end; otherwise
  *     the message goes by the ring's rendezvous. Requests may follow each other at once.
  *   - tagged messages to this peer wait until the requests have ended, or the peer has reported
- *     (DONE with WIRE_STATUS_KEPT) that it keeps their messages, because no receive matches yet.
+ *     that it keeps their messages, because no receive matches yet.
  *
  * A receive is in the matcher as well. It is listed when it is posted, or by a later progress: as
  * soon as no older receive outside of the list could take the same message. A message of the
@@ -63,10 +63,11 @@ struct core_listed {
 	bool is_forged; /* the message states another sender */
 };
 
-/** Request that this end has finished, and whose sender is to be notified. */
+/** Request whose sender is to be notified. */
 struct core_offload_due {
 	struct util_list link; /* core_offload_peer.due */
 	struct core_tags_request request;
+	bool is_kept; /* no receive matches; otherwise this end has finished it */
 };
 
 /** Peer with a list of its own. */
@@ -136,8 +137,8 @@ void core_offload_reply_ends(const struct core_peer *peer, uint64_t begin);
 /** Ends a send whose bytes the peer has. */
 void core_offload_sent(struct core_tags_send *send);
 
-/** Takes DONE with WIRE_STATUS_KEPT: the peer keeps the send that it calls `id`. */
-enum core_rx_verdict core_offload_on_kept(struct core_peer *peer, uint32_t id);
+/** Lets messages pass a send that the peer keeps. */
+void core_offload_kept(struct core_tags_send *send);
 
 /**
  * Notifies the sender of a message that came by a request: this end has its bytes. An error, `code`

@@ -408,6 +408,7 @@ void core_offload_event(struct core_offload *of, const struct core_tags_event *e
 	case CORE_TAGS_REMOVED: l->is_removed = true; break;
 	case CORE_TAGS_UNEXPECTED: core_offload_unexpected(of, ev); break;
 	case CORE_TAGS_SENT: core_offload_sent(ev->send); break;
+	case CORE_TAGS_KEPT: core_offload_kept(ev->send); break;
 	case CORE_TAGS_DOWN: core_offload_down(of, ev->user); break;
 	}
 }

@@ -5,11 +5,11 @@
 
 #include "core/core_ep.h"
 #include "core/core_peer.h"
-#include "core/msg/core_done.h"
 #include "core/msg/core_offload.h"
 #include "core/msg/core_tx.h"
 #include "core/msg/core_tx_bulk.h"
 #include "core/msg/core_unexp.h"
+#include "util/log.h"
 #include "wire/wire_op.h"
 
 /* ---- sender ---- */
@@ -109,53 +109,39 @@ void core_offload_sent(struct core_tags_send *send)
 		core_offload_unblock(peer);
 }
 
-enum core_rx_verdict core_offload_on_kept(struct core_peer *peer, uint32_t id)
+void core_offload_kept(struct core_tags_send *send)
 {
-	struct core_offload_peer *op = peer->offload;
-	struct core_tags_send *send;
-	struct core_tx_req *req;
+	struct core_tx_req *req = UTIL_CONTAINER_OF(send, struct core_tx_req, listed);
 
-	if (!op)
-		return CORE_RX_BAD;
-	if (op->is_down)
-		return CORE_RX_DONE;
-	send = peer->ep->offload->list->ops->find(op->dev, id);
-	if (!send)
-		return CORE_RX_DONE; /* ended meanwhile */
-	req = UTIL_CONTAINER_OF(send, struct core_tx_req, listed);
-	if (req->state != CORE_TX_OFFLOADED)
-		return CORE_RX_BAD;
+	if (req->state != CORE_TX_OFFLOADED) {
+		UTIL_WARN(EP_DATA,
+			  "a peer reports twice that it keeps a message: connection ended; "
+			  "use the same copyrpc in all processes\n");
+		core_offload_end_peer(req->op.peer->offload);
+		return;
+	}
 	req->state = CORE_TX_UNMATCHED;
-	core_offload_unblock(peer);
-	return CORE_RX_DONE;
+	core_offload_unblock(req->op.peer);
 }
 
 /* ---- receiver of a request ---- */
 
-void core_offload_keep(struct core_unexp *in)
+/** Notifies the sender, or returns -FI_EAGAIN, or gives the connection up. */
+static int core_offload_try_notify(struct core_offload_peer *op,
+				   const struct core_tags_request *request, bool is_kept)
 {
-	struct core_done *done = core_done_new(in->ep, in->send_id);
+	const struct core_tags_ops *ops = op->peer->ep->offload->list->ops;
+	int ret = 0;
 
-	if (done) {
-		core_done_send(done, in->peer, WIRE_STATUS_KEPT, 0);
-		return;
-	}
-	core_offload_end_peer(in->peer->offload); /* the sender would wait for ever */
-}
-
-/** Notifies the sender of a request, or returns -FI_EAGAIN, or gives the connection up. */
-static int core_offload_try_finish(struct core_offload_peer *op,
-				   const struct core_tags_request *request)
-{
-	int ret = op->is_down ? 0 : op->peer->ep->offload->list->ops->finish(op->dev, request);
-
+	if (!op->is_down)
+		ret = is_kept ? ops->keep(op->dev, request) : ops->finish(op->dev, request);
 	if (!ret || ret == -FI_EAGAIN)
 		return ret;
 	core_offload_end_peer(op);
 	return 0;
 }
 
-static void core_offload_finish_due(struct core_offload_peer *op)
+static void core_offload_notify_due(struct core_offload_peer *op)
 {
 	struct util_list *first;
 
@@ -163,7 +149,7 @@ static void core_offload_finish_due(struct core_offload_peer *op)
 		struct core_offload_due *due =
 			UTIL_CONTAINER_OF(first, struct core_offload_due, link);
 
-		if (core_offload_try_finish(op, &due->request))
+		if (core_offload_try_notify(op, &due->request, due->is_kept))
 			return;
 		util_list_remove(&due->link);
 		free(due);
@@ -192,40 +178,53 @@ void core_offload_retry(struct core_offload_peer *op)
 	if (UTIL_UNLIKELY(!util_list_is_empty(&op->gets)))
 		core_offload_get_due(op);
 	if (UTIL_UNLIKELY(!util_list_is_empty(&op->due)))
-		core_offload_finish_due(op);
+		core_offload_notify_due(op);
 }
 
-/** Finishes a request later, when the device has room. */
-static void core_offload_finish_later(struct core_offload_peer *op,
-				      const struct core_tags_request *request)
+/** Notifies the sender later, when the device has room. */
+static void core_offload_notify_later(struct core_offload_peer *op,
+				      const struct core_tags_request *request, bool is_kept)
 {
 	struct core_offload_due *due = malloc(sizeof(*due));
 
 	if (due) {
 		due->request = *request;
+		due->is_kept = is_kept;
 		util_list_push_back(&op->due, &due->link);
 		return;
 	}
 	core_offload_end_peer(op); /* the sender would wait for ever */
 }
 
+/** Notifies the sender of a message that came by a request. */
+static void core_offload_notify(struct core_offload_peer *op, const struct core_unexp *in,
+				bool is_kept)
+{
+	const struct core_tags_request request = {
+		.tag = in->tag | (uint64_t)op->id << CORE_OFFLOAD_TAG_BITS,
+		.addr = in->addr,
+		.key = in->key,
+		.len = (uint32_t)in->total,
+		.id = in->send_id,
+		.data = (uint32_t)in->data,
+		.has_data = in->op & WIRE_F_DATA64,
+	};
+
+	if (!util_list_is_empty(&op->due) || core_offload_try_notify(op, &request, is_kept))
+		core_offload_notify_later(op, &request, is_kept);
+}
+
+void core_offload_keep(struct core_unexp *in)
+{
+	core_offload_notify(in->peer->offload, in, true);
+}
+
 void core_offload_finish(struct core_unexp *in, uint32_t code)
 {
 	struct core_offload_peer *op = in->peer ? in->peer->offload : NULL;
-	struct core_tags_request request = { .addr = in->addr,
-					     .key = in->key,
-					     .len = (uint32_t)in->total,
-					     .id = in->send_id,
-					     .data = (uint32_t)in->data,
-					     .has_data = in->op & WIRE_F_DATA64 };
 
-	if (!op)
-		return;
-	if (code) {
+	if (op && code)
 		core_offload_end_peer(op);
-		return;
-	}
-	request.tag = in->tag | (uint64_t)op->id << CORE_OFFLOAD_TAG_BITS;
-	if (!util_list_is_empty(&op->due) || core_offload_try_finish(op, &request))
-		core_offload_finish_later(op, &request);
+	else if (op)
+		core_offload_notify(op, in, false);
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/core_dom.h"
-#include "core/msg/core_offload.h"
 #include "core/msg/core_tx.h"
 #include "util/clock.h"
 #include "util/copy.h"
@@ -440,8 +439,6 @@ enum core_rx_verdict core_tx_bulk_on_done(struct core_chan *chan, struct core_he
 	if (head->body_len != sizeof(done) || head->tagged || head->has_data)
 		return CORE_RX_BAD;
 	memcpy(&done, head->body, sizeof(done));
-	if (done.status == WIRE_STATUS_KEPT && !done.recv_id && !done.zero)
-		return core_offload_on_kept(chan->peer, done.send_id);
 	req = util_idmap_lookup(&chan->peer->ep->tx_ids, done.send_id);
 	if (done.zero || !req || req->op.peer != chan->peer)
 		return CORE_RX_BAD;

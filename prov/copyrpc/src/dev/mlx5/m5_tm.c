@@ -37,7 +37,7 @@ void m5_tm_sync(struct m5_tm *tm)
 {
 	const struct m5_tag op = { .op = M5_TAG_NOP };
 
-	if (tm->err || !m5_sq_has_room(&tm->sq, 1))
+	if (tm->err || !m5_tm_leaves_half(tm))
 		return;
 	m5_tm_post_op(tm, &op, NULL);
 }
@@ -153,13 +153,14 @@ int m5_tm_send(struct m5_tm_peer *peer, struct m5_tm_send *send, uint64_t tag, b
 	return 0;
 }
 
-/* Posts the FIN of a request, one block: its headers with another opcode. */
-static void m5_tm_post_fin(const struct m5_tm_request *request, uint8_t flags, uint64_t user)
+/* Posts a notice to a request, one block: its headers with another opcode. */
+static void m5_tm_post_notice(const struct m5_tm_request *request, enum m5_tmh_op op, uint8_t flags,
+			      uint64_t user)
 {
 	const struct m5_rvh rvh = { htobe64(request->addr), htobe32(request->rkey),
 				    htobe32(request->len) };
 	const struct m5_tmh tmh =
-		m5_tm_head(M5_TMH_FIN, request->tag, request->id, request->has_data, request->data);
+		m5_tm_head(op, request->tag, request->id, request->has_data, request->data);
 
 	m5_tm_post_head(request->peer, &tmh, &rvh, flags, user);
 	m5_sq_ring(&request->peer->sq);
@@ -186,11 +187,11 @@ int m5_tm_fetch(const struct m5_tm_request *request, struct m5_tm_recv *recv, vo
 	m5_wqe_end(&wqe, sq->pi, M5_OP_READ, sq->qpn, 0, 0);
 	m5_sq_commit(sq, 1, 0);
 	/* The fence lets the sender know only once the bytes are here. */
-	m5_tm_post_fin(request, M5_CTRL_SIGNAL | M5_CTRL_FENCE, (uintptr_t)recv);
+	m5_tm_post_notice(request, M5_TMH_FIN, M5_CTRL_SIGNAL | M5_CTRL_FENCE, (uintptr_t)recv);
 	return 0;
 }
 
-int m5_tm_finish(const struct m5_tm_request *request)
+static int m5_tm_notify(const struct m5_tm_request *request, enum m5_tmh_op op)
 {
 	struct m5_tm_peer *peer = request->peer;
 
@@ -198,8 +199,18 @@ int m5_tm_finish(const struct m5_tm_request *request)
 		return peer->err;
 	if (!m5_sq_has_room(&peer->sq, 1))
 		return -FI_EAGAIN;
-	m5_tm_post_fin(request, m5_sq_signal(&peer->sq, 1), 0);
+	m5_tm_post_notice(request, op, m5_sq_signal(&peer->sq, 1), 0);
 	return 0;
+}
+
+int m5_tm_finish(const struct m5_tm_request *request)
+{
+	return m5_tm_notify(request, M5_TMH_FIN);
+}
+
+int m5_tm_keep(const struct m5_tm_request *request)
+{
+	return m5_tm_notify(request, M5_TMH_NO_TAG);
 }
 
 void m5_tm_peer_fail(struct m5_tm_peer *peer, int err)

@@ -15,6 +15,7 @@
  *                    tx --- request --------> rx   no receive: UNEXPECTED
  *                    tx' <-- READ ----------- tx   m5_tm_fetch, RECEIVED
  *     SENT           rx' <-- FIN ------------ tx   likewise, or m5_tm_finish without a READ
+ *     KEPT           rx' <-- no tag --------- tx   m5_tm_keep, before one of these
  *
  * A tag matches if (message's tag & mask) == receive's tag. The rest of matching is the caller's:
  *
@@ -102,6 +103,7 @@ enum m5_tm_event_kind {
 	M5_TM_REMOVED,    /* recv has ended without a message */
 	M5_TM_UNEXPECTED, /* `request` matches no active receive */
 	M5_TM_SENT,       /* the peer has the bytes of `send` */
+	M5_TM_KEPT,       /* the peer will fetch or finish `send` later */
 	/*
 	 * peer has failed: its sends and fetches get no event. NULL: all has failed. The death of a
 	 * peer is noticed only by what is sent to it afterwards.
@@ -188,23 +190,32 @@ int m5_tm_peer_connect(struct m5_tm_peer *peer, const struct ib_desc *tx, const 
  */
 void m5_tm_peer_close(struct m5_tm_peer *peer);
 
-/** Returns true if a receive can be appended. Appends leave half of the queue to removals. */
+/**
+ * Returns true if an operation leaves half of the command queue. That is room for a removal of each
+ * receive, so those that are sure always find room.
+ */
+static inline bool m5_tm_leaves_half(const struct m5_tm *tm)
+{
+	return m5_sq_in_flight(&tm->sq) < (tm->sq.mask + 1u) / 2;
+}
+
+/** Returns true if a receive can be appended. */
 static inline bool m5_tm_has_room(const struct m5_tm *tm)
 {
-	return m5_tags_has_room(&tm->tags) && m5_sq_in_flight(&tm->sq) < (tm->sq.mask + 1u) / 2;
+	return m5_tags_has_room(&tm->tags) && m5_tm_leaves_half(tm);
 }
 
 /**
  * Appends a receive of `len` bytes at buf. Returns 0, -FI_EAGAIN without room, -FI_EINVAL if it is
- * shorter than M5_TM_REQUEST, or an error. Half of the command queue is left to removals. `more`:
- * the device need not see it before the next operation on the list, or the next poll that finds
- * nothing.
+ * shorter than M5_TM_REQUEST, or an error. `more`: the device need not see it before the next
+ * operation on the list, or the next poll that finds nothing.
  */
 int m5_tm_append(struct m5_tm *tm, struct m5_tm_recv *recv, uint64_t tag, uint64_t mask, void *buf,
 		 uint32_t len, uint32_t lkey, bool more);
 /**
  * Removes a listed receive: at once if `is_sure` (see above), otherwise REMOVED or MATCHED tells.
- * Returns 0, -FI_EAGAIN without room, -FI_EALREADY if it has a match or is being removed.
+ * Returns 0, -FI_EAGAIN without room, which one that is sure has, -FI_EALREADY if it has a match or
+ * is being removed.
  */
 int m5_tm_remove(struct m5_tm *tm, struct m5_tm_recv *recv, bool is_sure);
 
@@ -228,6 +239,8 @@ int m5_tm_fetch(const struct m5_tm_request *request, struct m5_tm_recv *recv, vo
  * -FI_EAGAIN without room, or an error.
  */
 int m5_tm_finish(const struct m5_tm_request *request);
+/** Notifies the sender that a request will be handled later. Returns like m5_tm_finish. */
+int m5_tm_keep(const struct m5_tm_request *request);
 
 /** Returns one event, if there is one. */
 bool m5_tm_poll(struct m5_tm *tm, struct m5_tm_event *ev);

@@ -17,7 +17,6 @@
 #include "util/log.h"
 
 #define M5_TM_SRQ       127u  /* receive WQEs; the device wants 33 before it delivers anything */
-#define M5_TM_OPS       256u  /* operations that may be in flight */
 #define M5_TM_PEER_WRS  8u    /* requests and fetches of a peer that may be in flight, at least */
 #define M5_TM_BLOCKS_WR 4u    /* upper limit of the library's count */
 #define M5_TM_ROOM      8192u /* blocks of all peers' send queues: of 256, with libmlx5 */
@@ -30,13 +29,19 @@ uint32_t m5_tm_most(const struct m5_dev *dev)
 	return dev->ib.is_eth || !cnt ? 0 : cnt - 1;
 }
 
+/* Returns the blocks of a command queue whose half has room to remove all (m5_tm_leaves_half). */
+static uint32_t m5_tm_ops(uint32_t tags)
+{
+	return 2 * tags;
+}
+
 /* Returns 0 or -FI_EOPNOTSUPP. */
 static int m5_tm_check(const struct m5_dev *dev, uint32_t tags)
 {
 	const struct ibv_tm_caps *caps = &dev->ib.attr.tm_caps;
 
 	if (!dev->ib.is_eth && caps->flags & IBV_TM_CAP_RC && tags < caps->max_num_tags &&
-	    tags < M5_TAGS_MAX && caps->max_ops >= M5_TM_OPS &&
+	    tags < M5_TAGS_MAX && caps->max_ops >= m5_tm_ops(tags) &&
 	    caps->max_rndv_hdr_size >= M5_TM_REQUEST)
 		return 0;
 	UTIL_INFO(EP_CTRL, "%s: no tag matching by the device for %u receives%s\n",
@@ -48,7 +53,7 @@ static int m5_tm_check(const struct m5_dev *dev, uint32_t tags)
 static int m5_tm_make_cq(struct m5_tm *tm, uint32_t tags)
 {
 	struct ibv_cq_init_attr_ex attr = {
-		.cqe = 2 * (2 * tags + 4 * M5_TM_OPS + M5_TM_SRQ + M5_TM_ROOM) - 1,
+		.cqe = 2 * (2 * tags + 2 * m5_tm_ops(tags) + M5_TM_SRQ + M5_TM_ROOM) - 1,
 		.cq_context = &tm->cq,
 		.channel = tm->dev->chan,
 		.wc_flags = IBV_WC_STANDARD_FLAGS,
@@ -158,17 +163,23 @@ static void m5_tm_describe(const struct m5_tm *tm, const struct ibv_qp *qp, uint
 	};
 }
 
-static int m5_tm_make_command(struct m5_tm *tm)
+static int m5_tm_make_command(struct m5_tm *tm, uint32_t tags)
 {
+	uint32_t wrs = (m5_tm_ops(tags) + M5_TM_BLOCKS_WR - 1) / M5_TM_BLOCKS_WR;
 	uint32_t psn = ib_qp_psn();
 	struct ib_desc self;
 	uint8_t reads;
-	int ret = m5_tm_make_qp(tm, M5_TM_OPS / M5_TM_BLOCKS_WR, &tm->qp);
+	int ret = m5_tm_make_qp(tm, wrs, &tm->qp);
 
 	if (!ret)
-		ret = m5_tm_take_sq(tm, tm->qp, M5_TM_OPS / M5_TM_BLOCKS_WR, &tm->sq, &tm->users);
+		ret = m5_tm_take_sq(tm, tm->qp, wrs, &tm->sq, &tm->users);
 	if (ret)
 		return ret;
+	if (tm->sq.mask + 1u < m5_tm_ops(tags)) {
+		UTIL_WARN(EP_CTRL, "%s: a command queue of %u blocks, %u are necessary\n",
+			  ib_dev_name(&tm->dev->ib), tm->sq.mask + 1u, m5_tm_ops(tags));
+		return -FI_EOPNOTSUPP;
+	}
 	m5_tm_describe(tm, tm->qp, psn, &self);
 	return ib_qp_connect(tm->qp, &tm->dev->ib, psn, &self, false, &reads);
 }
@@ -185,7 +196,7 @@ static int m5_tm_make(struct m5_tm *tm, uint32_t tags)
 	if (!ret)
 		ret = m5_tm_make_srq(tm, tags);
 	if (!ret)
-		ret = m5_tm_make_command(tm);
+		ret = m5_tm_make_command(tm, tags);
 	return ret;
 }
 

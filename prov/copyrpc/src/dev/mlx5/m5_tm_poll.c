@@ -92,27 +92,28 @@ static bool m5_tm_unexpected(struct m5_tm *tm, const struct m5_cqe *cqe, struct 
 	return true;
 }
 
-static bool m5_tm_fin(struct m5_tm *tm, const struct m5_cqe *cqe, struct m5_tm_peer *peer,
-		      struct m5_tm_event *ev)
+/* A notice to a send of this end, FIN or KEPT. */
+static bool m5_tm_notified(struct m5_tm *tm, const struct m5_cqe *cqe, struct m5_tm_peer *peer,
+			   struct m5_tm_event *ev)
 {
 	uint8_t bytes[M5_TM_BUF];
 	uint32_t len = m5_tm_take_bytes(tm, cqe, bytes);
 	struct m5_tm_send *send = NULL;
-	struct m5_tmh tmh;
+	struct m5_tmh tmh = { .op = M5_TMH_EAGER };
 
 	if (!peer || peer->err)
 		return false;
-	if (len >= sizeof(tmh)) {
+	if (len >= sizeof(tmh))
 		memcpy(&tmh, bytes, sizeof(tmh));
-		if (tmh.op == M5_TMH_FIN)
-			send = m5_tm_find(peer, m5_tm_note(&tmh) & M5_TM_ID_MASK);
-	}
+	if (tmh.op == M5_TMH_FIN || tmh.op == M5_TMH_NO_TAG)
+		send = m5_tm_find(peer, m5_tm_note(&tmh) & M5_TM_ID_MASK);
 	if (!send) {
-		m5_tm_violated(peer, "the end of a send that is not open");
+		m5_tm_violated(peer, "a notice to a send that is not open");
 		return false;
 	}
-	m5_tm_send_end(send);
-	ev->kind = M5_TM_SENT;
+	if (tmh.op == M5_TMH_FIN)
+		m5_tm_send_end(send);
+	ev->kind = tmh.op == M5_TMH_FIN ? M5_TM_SENT : M5_TM_KEPT;
 	ev->send = send;
 	ev->peer = peer;
 	return true;
@@ -202,7 +203,7 @@ static bool m5_tm_take_tag(struct m5_tm *tm, const struct m5_cqe *cqe, struct m5
 	case M5_APP_CANCELED: return m5_tm_ended(tm, cqe, -FI_EIO, ev);
 	case M5_APP_TOO_LONG: return m5_tm_too_long(tm, cqe, peer, ev);
 	case M5_APP_UNEXPECTED: return m5_tm_unexpected(tm, cqe, peer, ev);
-	case M5_APP_NO_TAG: return m5_tm_fin(tm, cqe, peer, ev);
+	case M5_APP_NO_TAG: return m5_tm_notified(tm, cqe, peer, ev);
 	default: m5_tm_fail(tm, "a completion of unknown kind"); return false;
 	}
 }
