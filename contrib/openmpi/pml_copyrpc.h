@@ -82,13 +82,15 @@ struct pml {
 	struct fid_domain *domain;
 	struct fid_av *av;
 	bool enabled;
-	bool match; /**< the provider has FI_MATCH_COMPLETE and the user wants it */
+	bool match;   /**< the provider has FI_MATCH_COMPLETE and the user wants it */
+	bool has_key; /**< the launcher's secret is the job key */
 
 	/* parameters: pml_copyrpc_component.c */
 	char *provider;
 	char *provider_path;
 	int priority;
 	int use_directed;
+	int use_key;
 	int use_match;
 	int use_btls;
 	int connect;

@@ -24,6 +24,7 @@ static int component_register(void)
 	pml.priority = 60;
 	pml.use_directed = 1;
 	pml.use_match = 1;
+	pml.use_key = 1;
 	pml.use_btls = 1;
 	pml.connect = 7;
 	pml.provider = NULL;
@@ -43,6 +44,10 @@ static int component_register(void)
 	      "Use FI_MATCH_COMPLETE for synchronous sends where the provider has it, instead of "
 	      "acknowledgements",
 	      MCA_BASE_VAR_TYPE_INT, &pml.use_match);
+	param("job_key",
+	      "Use the secret that mpirun gives the processes of a job as FI_COPYRPC_JOB_KEY, "
+	      "unless that is set; 0: no",
+	      MCA_BASE_VAR_TYPE_INT, &pml.use_key);
 	param("connect",
 	      "Connect to the other processes of the node in MPI_Init if they are at most that "
 	      "many (up to 64); 0: each connection waits for its first message",

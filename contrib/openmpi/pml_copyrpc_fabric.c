@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pml_copyrpc.h"
+#include "pml_copyrpc_key.h"
 
 /* FI_PROVIDER has selected already if it is set, so no further name is asked for. */
 static const char *fabric_provider(void)
@@ -21,6 +22,18 @@ static void fabric_set_path(void)
 {
 	if (pml.provider_path && *pml.provider_path)
 		setenv("FI_PROVIDER_PATH", pml.provider_path, 0);
+}
+
+/*
+ * The launcher's secret keeps strangers out of the job, unless the user has chosen a key. The
+ * provider reads the variable when libfabric opens it.
+ */
+static void fabric_set_key(void)
+{
+	const char *key = getenv(PML_KEY_VARIABLE);
+
+	pml.has_key = pml.use_key && !getenv("FI_COPYRPC_JOB_KEY") && pml_key_is_secret(key) &&
+		      setenv("FI_COPYRPC_JOB_KEY", key, 1) == 0;
 }
 
 static struct fi_info *fabric_hints(bool threads, bool directed, bool match)
@@ -135,6 +148,7 @@ static int fabric_open_all(bool threads)
 	int rc;
 
 	fabric_set_path();
+	fabric_set_key();
 	rc = pml.use_directed ? fabric_find(threads, true) : -FI_ENODATA;
 
 	if (rc)
@@ -167,11 +181,12 @@ int pml_fabric_open(bool threads)
 	fabric_open_alias();
 	fabric_open_match();
 	fabric_open_blocking();
-	opal_output_verbose(1, pml.output, "pml copyrpc: provider %s, fabric %s%s%s%s",
+	opal_output_verbose(1, pml.output, "pml copyrpc: provider %s, fabric %s%s%s%s%s",
 			    pml.info->fabric_attr->prov_name, pml.info->fabric_attr->name,
 			    pml.directed ? ", directed receives" : "",
 			    pml.silent_ep ? ", short sends without requests" : "",
-			    pml.match_ep ? ", match completions" : "");
+			    pml.match_ep ? ", match completions" : "",
+			    pml.has_key ? ", the launcher's secret as the job key" : "");
 	return OMPI_SUCCESS;
 }
 
