@@ -127,9 +127,29 @@ Test(erpc_rto, second_responses_double_the_first_timeouts)
 	cr_expect_leq(erpc_rto_after(&r, 0), r.max_ns);
 	erpc_rto_sample(&r, 300 * MS);
 	cr_expect_eq(erpc_rto_after(&r, 0), erpc_rto_ns(&r));
+}
+
+/** A network that becomes slower repeats all, so nothing is measured; pauses do so for a while. */
+Test(erpc_rto, many_second_responses_without_a_sample_double_a_known_timeout)
+{
+	uint64_t longest;
+
+	erpc_rto_init(&r, 5 * MS, 100 * US, 1000 * MS);
+	erpc_rto_sample(&r, MS);
+	longest = erpc_rto_after(&r, ERPC_RTO_EARLY);
+	for (unsigned i = 1; i < ERPC_RTO_CHANCE + 3; i++) {
+		unsigned doublings = i > ERPC_RTO_CHANCE ? i - ERPC_RTO_CHANCE : 0;
+
+		erpc_rto_repeated(&r);
+		erpc_rto_twice(&r);
+		cr_expect_eq(erpc_rto_after(&r, 0), erpc_rto_ns(&r) << doublings, "%u", i);
+		cr_expect_eq(erpc_rto_after(&r, ERPC_RTO_EARLY), longest << doublings, "%u", i);
+	}
+	erpc_rto_sample(&r, MS);
+	cr_expect_eq(erpc_rto_after(&r, 0), erpc_rto_ns(&r));
 	erpc_rto_repeated(&r);
 	erpc_rto_twice(&r);
-	cr_expect_eq(erpc_rto_after(&r, 0), erpc_rto_ns(&r), "the round trip is known");
+	cr_expect_eq(erpc_rto_after(&r, 0), erpc_rto_ns(&r), "counted from the sample on");
 }
 
 /** Sessions that lost packets at the same moment repeat them at different times, none earlier. */

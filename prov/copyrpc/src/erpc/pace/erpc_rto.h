@@ -12,9 +12,11 @@
  *
  * Only packets sent once are measured: a response to a repeated packet may belong to either. If all
  * packets are repeated, since the peer is slow, nothing is measured; so the doublings stay until
- * the next sample. If nothing was measured yet and both responses come (RFC 3708), the peer is
- * farther away than the timeout is long: it is doubled, ERPC_RTO_FLAT_NS too, until the first
- * sample.
+ * the next sample. If both responses come (RFC 3708), the timeout was shorter than the round trip.
+ * Before the first sample it is doubled then, ERPC_RTO_FLAT_NS too; later, if that happens more
+ * than ERPC_RTO_CHANCE times without a sample: the network has become slower. Fewer are common
+ * where processes wait for a processor, and doublings would delay them further
+ * (test_erpc_pauses.c).
  *
  * If a packet that was sent later is acknowledged (RFC 8985, RACK): one round trip and a quarter.
  *
@@ -37,6 +39,7 @@
 
 #define ERPC_RTO_DOUBLINGS_MAX 4u
 #define ERPC_RTO_FAR_MAX       8u
+#define ERPC_RTO_CHANCE        32u
 #define ERPC_RTO_EARLY         6u
 #define ERPC_RTO_FLAT          10u
 #define ERPC_RTO_FLAT_NS       50000000u
@@ -47,7 +50,7 @@ struct erpc_rto {
 	uint32_t srtt_ns; /* 0: nothing measured */
 	uint32_t var_ns;
 	uint8_t kept;      /* doublings that remain from the packet acknowledged last */
-	uint8_t far;       /* doublings before the first sample, as both responses came */
+	uint8_t far;       /* timeouts after the last sample that were too short */
 	bool doubtful;     /* a packet was repeated after the last of these */
 	uint32_t first_ns; /* all timeouts before the first sample */
 	uint32_t min_ns;   /* bounds of the retransmission timeout */
@@ -109,12 +112,11 @@ static inline void erpc_rto_sample(struct erpc_rto *r, uint64_t rtt_ns)
 	if (!srtt_ns) {
 		r->srtt_ns = rtt_ns ? (uint32_t)rtt_ns : 1;
 		r->var_ns = (uint32_t)(rtt_ns / 2);
-		r->far = 0;
 	} else {
 		r->var_ns = (uint32_t)((3ull * r->var_ns + diff) / 4);
 		r->srtt_ns = (uint32_t)((7 * srtt_ns + rtt_ns) / 8);
 	}
-	r->kept = 0;
+	r->kept = r->far = 0;
 }
 
 /** Notes that a packet was repeated. */
@@ -126,9 +128,17 @@ static inline void erpc_rto_repeated(struct erpc_rto *r)
 /** Handles a second response. Those to the packets of one timeout count once. */
 static inline void erpc_rto_twice(struct erpc_rto *r)
 {
-	if (r->doubtful && !r->srtt_ns && r->far < ERPC_RTO_FAR_MAX)
+	if (r->doubtful && r->far < ERPC_RTO_FAR_MAX + ERPC_RTO_CHANCE)
 		r->far++;
 	r->doubtful = false;
+}
+
+/** Returns the doublings for timeouts that were too short. */
+static inline unsigned erpc_rto_far(const struct erpc_rto *r)
+{
+	unsigned chance = r->srtt_ns ? ERPC_RTO_CHANCE : 0;
+
+	return r->far > chance ? r->far - chance : 0;
 }
 
 /** Keeps the doublings of a packet acknowledged after `losses` repetitions. */
@@ -152,7 +162,7 @@ static inline uint64_t erpc_rto_bound(const struct erpc_rto *r, unsigned losses)
 {
 	uint64_t rto = erpc_rto_ns(r), flat_ns = rto > ERPC_RTO_FLAT_NS ? rto : ERPC_RTO_FLAT_NS;
 
-	flat_ns <<= r->far;
+	flat_ns <<= erpc_rto_far(r);
 	if (losses > ERPC_RTO_EARLY + ERPC_RTO_FLAT || flat_ns > r->max_ns)
 		return r->max_ns;
 	return flat_ns;
@@ -161,7 +171,7 @@ static inline uint64_t erpc_rto_bound(const struct erpc_rto *r, unsigned losses)
 /** Returns the timeout after `losses` of the same packet in a row. */
 static inline uint64_t erpc_rto_after(const struct erpc_rto *r, unsigned losses)
 {
-	unsigned shift = erpc_rto_doublings(losses + r->kept) + r->far;
+	unsigned shift = erpc_rto_doublings(losses + r->kept) + erpc_rto_far(r);
 	uint64_t max_ns = erpc_rto_bound(r, losses + r->kept);
 	uint64_t rto = shift < 24 ? erpc_rto_ns(r) << shift : max_ns;
 
