@@ -5,8 +5,8 @@
  *
  * mpirun gives all processes of a job, those that are spawned included, 128 random bits in the
  * environment, as two numbers of 16 hexadecimal digits with a hyphen between them. Where no mpirun
- * starts the job (Slurm's srun), the two numbers are made of the job's and the step's, which
- * everybody can list. Where the launcher has no random numbers, they are less than 2^32.
+ * starts the job (Slurm's srun), the two numbers are made of the job's and the step's, which every
+ * user of the cluster can list. Where the launcher has no random numbers, both are below 2^32.
  */
 #ifndef PML_COPYRPC_KEY_H
 #define PML_COPYRPC_KEY_H

@@ -5,6 +5,8 @@
  *
  * Whole eager messages (WIRE_OP_MSG) and RPCs (WIRE_OP_RPC) are on the hot path: the up-calls
  * handle them without this table.
+ *
+ * Peers that state anything: test/fuzz/fuzz_core_rx.c.
  */
 #ifndef CORE_CORE_HANDLER_H
 #define CORE_CORE_HANDLER_H
