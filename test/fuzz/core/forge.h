@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "script.h"
+#include "fuzz/script.h"
 
 #define FORGE_MAX 512u /* bytes of a body */
 #define FORGE_KEY 7u   /* of the region that peers may access */

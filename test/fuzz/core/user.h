@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "script.h"
+#include "fuzz/script.h"
 
 extern struct script script;
 
