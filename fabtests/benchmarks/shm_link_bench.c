@@ -16,6 +16,7 @@
  *   wake      a reader that sleeps in poll(2); arm + disarm
  *   copy      large messages: through the ring, process_vm_readv, both processes half each, and a
  *             rendezvous get of the device
+ *   attacked  messages of a peer while another one writes shared lines without end
  *
  * Prints a table, and with --json FILE the same as JSON lines. A pass runs every row of a section;
  * a value is the median of a pass's blocks, and the table has the best pass (the machine
@@ -425,6 +426,8 @@ int main(int argc, char **argv)
 		bench_wake();
 	if (wants("copy"))
 		bench_copy();
+	if (wants("attacked"))
+		bench_attacked();
 	if (rows_opt.json)
 		fclose(rows_opt.json);
 	return 0;

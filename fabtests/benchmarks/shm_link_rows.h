@@ -43,5 +43,7 @@ double rows_median(double *v, uint32_t n);
 
 /* shm_link_copy.c */
 void bench_copy(void);
+/* shm_link_attacked.c */
+void bench_attacked(void);
 
 #endif
