@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dev/dev.h"
 #include "dev/shm/shm_inbox.h"
 #include "dev/shm/shm_seg.h"
 #include "integ/fab.h"
@@ -16,6 +17,7 @@
 #define LIFE_S      0.05 /* for which one foe scribbles */
 #define PATIENCE_S  10.0 /* after which a foe that cannot connect, or is stuck, is given up */
 #define RING_WINDOW (64u << 10)
+#define HAMMER      100 /* writes of one call to one word */
 
 /** Shared mapping: the pages of a link, or an inbox. */
 struct area {
@@ -128,6 +130,39 @@ static void attack_erase(void)
 			memset(areas[i].base, 0, sizeof(struct shm_inbox));
 }
 
+/** Takes the line of the inbox that polls load away, as quickly as possible. */
+static void attack_line(void)
+{
+	for (int i = 0; i < area_cnt; i++)
+		for (int k = 0; !areas[i].is_ring && k < HAMMER; k++)
+			__atomic_store_n((uint64_t *)(void *)areas[i].base, 0, __ATOMIC_RELAXED);
+}
+
+/** Returns the link word that the reader of a ring polls. */
+static uint64_t *polled_word(const struct area *area)
+{
+	size_t len = area->len - SHM_PAGE, off = 0;
+	uint64_t *word;
+
+	for (;;) {
+		word = (uint64_t *)(void *)(area->base + SHM_PAGE + off + DEV_LINK_WORD_OFF);
+		if (!*word || *word > (len - off) / DEV_IMM_UNIT)
+			return word;
+		off = (off + *word * DEV_IMM_UNIT) % len;
+	}
+}
+
+/** Takes the lines of its rings that polls load away, as quickly as possible. */
+static void attack_word(void)
+{
+	for (int i = 0; i < area_cnt; i++) {
+		uint64_t *word = areas[i].is_ring ? polled_word(&areas[i]) : NULL;
+
+		for (int k = 0; word && k < HAMMER; k++)
+			__atomic_store_n(word, 0, __ATOMIC_RELAXED);
+	}
+}
+
 /** Claims parts and does not write them, and breaks the ring meanwhile. */
 static void attack_hold(void)
 {
@@ -168,7 +203,8 @@ static const struct {
 } attacks[] = {
 	{ "control", attack_control }, { "ring", attack_ring },   { "inbox", attack_inbox },
 	{ "bits", attack_bits },       { "erase", attack_erase }, { "hold", attack_hold },
-	{ "offer", attack_offer },     { "mix", attack_mix },
+	{ "offer", attack_offer },     { "line", attack_line },   { "word", attack_word },
+	{ "mix", attack_mix },
 };
 
 #define ATTACKS (sizeof(attacks) / sizeof(attacks[0]))

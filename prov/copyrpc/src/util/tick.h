@@ -41,6 +41,15 @@ static inline uint64_t util_tick_count(void)
 #endif
 }
 
+/** Returns the counter once all earlier loads have their values. */
+static inline uint64_t util_tick_after_loads(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("lfence" ::: "memory");
+#endif
+	return util_tick_count();
+}
+
 /** Starts the calibration. */
 void util_tick_init(struct util_tick *t);
 

@@ -49,6 +49,16 @@ Test(shm_guard, posts_that_are_owed_do_not_open_a_closed_inbox)
 	cr_expect_neq(guard.closed, 0u);
 }
 
+Test(shm_guard, closing_again_never_shortens_the_time)
+{
+	struct shm_guard guard = { 0 };
+
+	shm_guard_close(&guard, SHM_GUARD_THEFT);
+	cr_expect_eq(guard.closed, SHM_GUARD_THEFT);
+	shm_guard_count(&guard, true);
+	cr_expect_eq(guard.closed, SHM_GUARD_THEFT);
+}
+
 Test(shm_guard, a_surplus_post_keeps_the_inbox_closed)
 {
 	struct shm_guard guard = { 0 };

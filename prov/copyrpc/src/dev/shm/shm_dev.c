@@ -43,6 +43,7 @@ static int shm_dev_init(struct shm_dev *dev)
 	if (getrandom(dev->nonce, sizeof(dev->nonce), 0) != sizeof(dev->nonce))
 		return -FI_ENOSYS;
 	util_list_init(&dev->unsettled);
+	util_list_init(&dev->distrusted);
 	util_list_init(&dev->exposed);
 	util_list_init(&dev->pending);
 	util_idmap_init(&dev->exposure_ids);

@@ -9,7 +9,13 @@ void shm_guard_count(struct shm_guard *guard, bool surplus)
 	if (!surplus)
 		guard->surplus -= guard->surplus > 0;
 	else if (guard->closed || ++guard->surplus == SHM_GUARD_SURPLUS)
-		guard->closed = SHM_GUARD_TICKS;
+		shm_guard_close(guard, SHM_GUARD_TICKS);
+}
+
+void shm_guard_close(struct shm_guard *guard, uint32_t ticks)
+{
+	if (guard->closed < ticks)
+		guard->closed = ticks;
 }
 
 bool shm_guard_tick(struct shm_guard *guard)

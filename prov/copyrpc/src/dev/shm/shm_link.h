@@ -90,13 +90,16 @@ struct shm_link {
 	bool owed;    /* epoch was changed, and no post has come since */
 	bool settled; /* the word was 0 after a membarrier that followed the change */
 	bool dead;    /* DEV_EV_DOWN was given */
-	/* in shm_dev.unsettled: parked, and a notification may be lost */
+	/* in shm_dev.unsettled or .distrusted: parked, and a notification may be lost */
 	struct util_list unsettled;
 	struct shm_dev *dev;
 	struct shm_ctrl *ctrl;
 
 	/* Rarely used. */
-	int seg_fd; /* until attach */
+	uint32_t theft;    /* sum of shm_theft.h for the ring */
+	uint32_t distrust; /* looks of the patrol for which the link is distrusted; 0: it is not */
+	uint32_t caught;   /* number of times that it became distrusted */
+	int seg_fd;        /* until attach */
 	bool attached;
 	void *tx_map;
 	struct shm_probe peer;
@@ -110,7 +113,7 @@ struct shm_link {
 
 static_assert(offsetof(struct shm_link, base) == 0, "devices embed dev_link first");
 static_assert(offsetof(struct shm_link, rx_off) == 2 * UTIL_CACHE_LINE, "writes: two lines");
-static_assert(offsetof(struct shm_link, seg_fd) <= 3 * UTIL_CACHE_LINE, "poll: the third one");
+static_assert(offsetof(struct shm_link, theft) <= 3 * UTIL_CACHE_LINE, "poll: the third one");
 
 static inline uint64_t *shm_link_word(uint8_t *ring, uint64_t off)
 {

@@ -66,13 +66,22 @@ struct shm_dev {
 	struct shm_guard guard;
 	struct shm_attached attached; /* ids of `links` */
 	struct util_list unsettled;
+	struct util_list distrusted;           /* parked links whose peers took lines away */
 	struct util_list exposed;              /* shm_link.exposed_link */
 	struct util_list pending;              /* shm_share.link */
 	struct util_switches switches;         /* counted by rounds that could be offered */
 	struct shm_link *links[SHM_LINKS_MAX]; /* attached links */
 	uint32_t act_cap;
 	uint32_t attached_cnt;
-	uint32_t patrol; /* id of the last link that the patrol looked at */
+	uint32_t patrol;            /* id of the last link that the patrol looked at */
+	uint32_t closed_patrol;     /* id of the last one of the closed inbox's patrol */
+	uint32_t distrusted_active; /* number of active links that are distrusted */
+	uint32_t timed;             /* id of the last link whose ring was timed */
+	uint32_t time_rest;         /* patrols until loads are timed again */
+	uint32_t time_again;        /* ticks that may still time a suspicious inbox in a row */
+	uint32_t alert;             /* patrols that time loads each time */
+	uint32_t theft;             /* sum of shm_theft.h for the inbox */
+	uint64_t timed_from;        /* counter at the last tick if the next one times loads, or 0 */
 	struct shm_tune tune;
 	bool bulk_event; /* the last look at gets returned an event */
 	bool armed;      /* `sleeping` was set */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "util/log.h"
+#include "util/tick.h"
 
 #define SHM_ACT_CAP_MIN 16u
 
@@ -25,6 +26,7 @@ void shm_watch_tune(struct shm_dev *dev, const struct shm_tune *tune)
 	dev->tune = *tune;
 	dev->per_poll = tune->per_poll;
 	dev->tick_left = tune->tick;
+	dev->time_rest = SHM_TIME_PATROLS;
 }
 
 int shm_watch_reserve(struct shm_dev *dev)
@@ -60,6 +62,7 @@ void shm_watch_add(struct shm_dev *dev, struct shm_link *link)
 	slot->word = shm_link_word(link->base.rx_base, link->rx_off);
 	link->act_idx = dev->act_cnt++;
 	link->seen = dev->tick_cnt;
+	dev->distrusted_active += link->distrust > 0;
 }
 
 static void shm_watch_deactivate(struct shm_dev *dev, struct shm_link *link)
@@ -71,6 +74,7 @@ static void shm_watch_deactivate(struct shm_dev *dev, struct shm_link *link)
 		dev->act[idx].link->act_idx = idx;
 	}
 	link->act_idx = SHM_IDX_NONE;
+	dev->distrusted_active -= link->distrust > 0;
 	if (dev->cursor >= dev->act_cnt)
 		dev->cursor = 0;
 }
@@ -112,6 +116,16 @@ static void shm_watch_arm(struct shm_link *link)
 	__atomic_store_n(&link->ctrl->notify, ++link->epoch, __ATOMIC_RELEASE);
 }
 
+/* Enters a parked link in the list of those whose notification may be lost. */
+static void shm_watch_list(struct shm_dev *dev, struct shm_link *link)
+{
+	struct util_list *list = link->distrust ? &dev->distrusted : &dev->unsettled;
+
+	util_list_remove(&link->unsettled);
+	if (!link->settled)
+		util_list_push_back(list, &link->unsettled);
+}
+
 bool shm_watch_park(struct shm_dev *dev, struct shm_link *link)
 {
 	shm_watch_arm(link);
@@ -119,8 +133,7 @@ bool shm_watch_park(struct shm_dev *dev, struct shm_link *link)
 	if (shm_watch_has_word(link))
 		return false;
 	shm_watch_deactivate(dev, link);
-	if (!link->settled)
-		util_list_push_back(&dev->unsettled, &link->unsettled);
+	shm_watch_list(dev, link);
 	return true;
 }
 
@@ -170,28 +183,135 @@ static void shm_watch_sweep(struct shm_dev *dev)
 		util_list_push_back(&dev->unsettled, item);
 }
 
-/* Looks at the next `cnt` attached links, in turn, and makes parked ones with a word active. */
+/* Looks at a link, and makes it active if it is parked and has a word. */
+static void shm_watch_look(struct shm_dev *dev, struct shm_link *link)
+{
+	bool has_word = shm_watch_has_word(link);
+
+	if (link->act_idx != SHM_IDX_NONE || link->dead)
+		return;
+	if (link->distrust && !--link->distrust)
+		shm_watch_list(dev, link);
+	if (has_word)
+		shm_watch_find(dev, link);
+}
+
+/* Looks at the next `cnt` attached links, in turn. */
 static void shm_watch_patrol(struct shm_dev *dev, uint32_t cnt)
+{
+	if (!dev->attached_cnt)
+		return;
+	while (cnt--) {
+		dev->patrol = shm_attached_next(&dev->attached, dev->patrol);
+		shm_watch_look(dev, dev->links[dev->patrol]);
+	}
+}
+
+/* Looks at one attached link more while the inbox is closed, unless it is distrusted. */
+static void shm_watch_patrol_closed(struct shm_dev *dev)
 {
 	struct shm_link *link;
 
 	if (dev->attached_cnt == dev->act_cnt)
 		return;
-	while (cnt--) {
-		dev->patrol = shm_attached_next(&dev->attached, dev->patrol);
-		link = dev->links[dev->patrol];
-		if (link->act_idx == SHM_IDX_NONE && !link->dead && shm_watch_has_word(link))
-			shm_watch_find(dev, link);
+	dev->closed_patrol = shm_attached_next(&dev->attached, dev->closed_patrol);
+	link = dev->links[dev->closed_patrol];
+	if (!link->distrust)
+		shm_watch_look(dev, link);
+}
+
+/* Parks the active links that are distrusted, unless their words are set. */
+static void shm_watch_expel(struct shm_dev *dev)
+{
+	for (uint32_t i = dev->act_cnt; i--;)
+		if (dev->act[i].link->distrust)
+			shm_watch_park(dev, dev->act[i].link);
+}
+
+/* Parks a link whose peer takes the line of its ring away. */
+static void shm_watch_distrust(struct shm_dev *dev, struct shm_link *link)
+{
+	bool active = link->act_idx != SHM_IDX_NONE;
+
+	link->distrust = SHM_DISTRUST << link->caught;
+	link->caught += link->caught < SHM_DISTRUST_MOST;
+	dev->distrusted_active += active;
+	if (active)
+		shm_watch_park(dev, link);
+	else
+		shm_watch_list(dev, link);
+}
+
+void shm_watch_judge(struct shm_dev *dev, const struct shm_times *times, bool inbox_is_set,
+		     bool has_word)
+{
+	struct shm_link *link = dev->links[dev->timed];
+
+	if (!inbox_is_set && !dev->guard.closed &&
+	    shm_theft_add(&dev->theft, times, times->inbox)) {
+		shm_guard_close(&dev->guard, SHM_GUARD_THEFT);
+		dev->polled = &shm_guard_empty;
+	}
+	if (link && !has_word && !link->dead && !link->distrust &&
+	    dev->tick_cnt - link->seen > SHM_TIME_SILENT &&
+	    shm_theft_add(&link->theft, times, times->ring))
+		shm_watch_distrust(dev, link);
+}
+
+/* Begins a tick at whose end loads are timed, and loads the ring of the next link. */
+static void shm_watch_time_begin(struct shm_dev *dev)
+{
+	dev->alert -= dev->alert > 0;
+	dev->time_rest = dev->alert ? 1 : SHM_TIME_PATROLS;
+	if (dev->attached_cnt) {
+		dev->timed = shm_attached_next(&dev->attached, dev->timed);
+		shm_watch_look(dev, dev->links[dev->timed]);
+	}
+	dev->time_again = SHM_TIME_TICKS;
+	dev->timed_from = util_tick_count();
+}
+
+/*
+ * Times loads of the inbox and of a ring. Both lines were loaded since the last tick. Does so again
+ * at the next tick while the inbox is suspicious, and at each patrol for some time if a ring is.
+ */
+static void shm_watch_time_end(struct shm_dev *dev)
+{
+	struct shm_link *link = dev->links[dev->timed];
+	uint64_t at[4];
+	struct shm_times times;
+	bool is_set, has_word;
+
+	at[0] = util_tick_after_loads();
+	__atomic_load_n(&dev->patrol, __ATOMIC_RELAXED);
+	at[1] = util_tick_after_loads();
+	is_set = shm_inbox_is_set(dev->inbox);
+	at[2] = util_tick_after_loads();
+	has_word = link && shm_watch_has_word(link);
+	at[3] = util_tick_after_loads();
+	times = (struct shm_times){ .tick = at[0] - dev->timed_from,
+				    .own = at[1] - at[0],
+				    .inbox = at[2] - at[1],
+				    .ring = at[3] - at[2] };
+	shm_watch_judge(dev, &times, is_set, has_word);
+	dev->timed_from = dev->theft >= SHM_THEFT_DOUBT && --dev->time_again ? at[3] : 0;
+	if (link && link->theft >= SHM_THEFT_DOUBT) {
+		dev->alert = SHM_TIME_ROUNDS * dev->attached_cnt;
+		dev->time_rest = 1;
 	}
 }
 
-/* Looks at a closed inbox, and opens it when its time is over. */
+/* Looks at a closed inbox, and opens it when its time is over: the next tick times it. */
 static void shm_watch_guard(struct shm_dev *dev)
 {
+	shm_watch_patrol_closed(dev);
 	if (shm_guard_tick(&dev->guard) && shm_inbox_is_set(dev->inbox))
 		shm_watch_take(dev);
-	if (!dev->guard.closed)
-		dev->polled = dev->inbox;
+	if (dev->guard.closed)
+		return;
+	dev->polled = dev->inbox;
+	dev->time_again = SHM_TIME_TICKS;
+	dev->timed_from = util_tick_count();
 }
 
 void shm_watch_tick(struct shm_dev *dev)
@@ -201,8 +321,15 @@ void shm_watch_tick(struct shm_dev *dev)
 	shm_watch_age(dev);
 	shm_watch_shed(dev);
 	shm_watch_sweep(dev);
-	if (!(dev->tick_cnt % SHM_PATROL_TICKS))
+	if (UTIL_UNLIKELY(dev->distrusted_active))
+		shm_watch_expel(dev);
+	if (dev->timed_from)
+		shm_watch_time_end(dev);
+	if (!(dev->tick_cnt % SHM_PATROL_TICKS)) {
 		shm_watch_patrol(dev, 1);
+		if (!--dev->time_rest)
+			shm_watch_time_begin(dev);
+	}
 	if (++dev->cursor >= dev->act_cnt)
 		dev->cursor = 0;
 	if (dev->bulk_cnt)
@@ -228,6 +355,8 @@ static bool shm_watch_take_one(struct shm_dev *dev, struct shm_link *link)
 	if (link->dead)
 		return false;
 	owed = shm_watch_is_owed(link);
+	if (link->distrust && !owed)
+		return false;
 	link->armed = false;
 	link->owed = false;
 	shm_watch_add(dev, link);
@@ -248,6 +377,8 @@ bool shm_watch_take(struct shm_dev *dev)
 				dev, dev->links[64 * leaf + (uint32_t)__builtin_ctzll(bits)]);
 	}
 	shm_guard_count(&dev->guard, !owed);
+	if (owed)
+		dev->theft = 0; /* writers take the line, too */
 	if (UTIL_UNLIKELY(dev->guard.closed))
 		dev->polled = &shm_guard_empty;
 	if (first < dev->act_cnt)
@@ -328,12 +459,12 @@ static bool shm_watch_settle_act(struct shm_dev *dev)
 	return true;
 }
 
-static bool shm_watch_settle_parked(struct shm_dev *dev)
+static bool shm_watch_settle_parked(struct shm_dev *dev, struct util_list *list)
 {
 	struct util_list *item;
 	struct shm_link *link;
 
-	while ((item = util_list_first(&dev->unsettled))) {
+	while ((item = util_list_first(list))) {
 		link = UTIL_CONTAINER_OF(item, struct shm_link, unsettled);
 		if (shm_watch_has_word(link)) {
 			shm_watch_find(dev, link);
@@ -357,5 +488,8 @@ int shm_watch_arm_all(struct shm_dev *dev)
 		shm_watch_take(dev);
 		return -FI_EAGAIN;
 	}
-	return shm_watch_settle_act(dev) && shm_watch_settle_parked(dev) ? 0 : -FI_EAGAIN;
+	return shm_watch_settle_act(dev) && shm_watch_settle_parked(dev, &dev->unsettled) &&
+			       shm_watch_settle_parked(dev, &dev->distrusted)
+		       ? 0
+		       : -FI_EAGAIN;
 }

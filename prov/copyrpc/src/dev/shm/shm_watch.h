@@ -24,6 +24,11 @@
  * links in turn, one in SHM_PATROL_TICKS ticks, SHM_PATROL_WAKE more when the bell has woken this
  * process, and all of them when it rang and no post was owed.
  *
+ * A peer may write the inbox, or the line of its ring that polls load, without end. Some loads are
+ * timed (shm_theft.h): an inbox whose line is taken away is closed for a while, and a link whose
+ * line is taken away is distrusted. It is parked then, again after each message, and only posts and
+ * the patrol make it active.
+ *
  * Runs in the polling thread. Nothing blocks but the membarrier call (microseconds). Tests:
  * test/unit/dev/shm/test_shm_watch.c, test/stress/stress_shm_link.c.
  */
@@ -33,9 +38,18 @@
 #include <stdbool.h>
 
 #include "dev/shm/shm_poll.h"
+#include "dev/shm/shm_theft.h"
 
 #define SHM_PATROL_TICKS 16u
 #define SHM_PATROL_WAKE  16u
+
+#define SHM_TIME_TICKS   32u /* in a row that time loads, at most */
+#define SHM_TIME_PATROLS 16u /* from a tick that times loads to the next, in patrols */
+#define SHM_TIME_ROUNDS  4u  /* over all links, a link a patrol, after a ring that was suspicious */
+#define SHM_TIME_SILENT  32u /* ticks of silence after which the ring of a link is timed */
+
+#define SHM_DISTRUST      1024u /* looks of the patrol, the first time; doubled each time */
+#define SHM_DISTRUST_MOST 10u   /* times that it is doubled */
 
 extern const struct shm_tune shm_tune_default;
 
@@ -59,6 +73,13 @@ bool shm_watch_park(struct shm_dev *dev, struct shm_link *link);
 
 /** Finds what the bell rang for: takes the posts, and looks for links whose post was erased. */
 void shm_watch_rung(struct shm_dev *dev);
+
+/**
+ * Judges timed loads of the inbox and of the ring of links[timed], and whether they found
+ * something: closes the inbox or distrusts the link.
+ */
+void shm_watch_judge(struct shm_dev *dev, const struct shm_times *times, bool inbox_is_set,
+		     bool has_word);
 
 /** Makes every link owe a post before a sleep. Returns 0, or -FI_EAGAIN if a write has arrived. */
 int shm_watch_arm_all(struct shm_dev *dev);
