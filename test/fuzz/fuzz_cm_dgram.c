@@ -3,8 +3,9 @@
  * Fuzz target of the handshake: datagrams of strangers must not harm an endpoint of cm, nor the
  * connections of honest endpoints.
  *
- * One endpoint, an honest one that connects with it, and liars at addresses of their own, all over
- * sockets on loopback. No thread runs: the input selects when packets are read and deadlines pass.
+ * One endpoint, an honest one that connects with it, and liars at addresses of their own. Sockets
+ * on loopback give them these addresses; the packets stay in memory. No thread runs: the input
+ * selects when packets are read and deadlines pass.
  * Liars have the state of a peer (cookies, incarnations, nonces of the packets sent to them) and
  * change it.
  *
@@ -13,6 +14,7 @@
  * endpoints connect once and stay connected.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <rdma/fi_errno.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -27,6 +29,7 @@
 
 #define LIARS 3u
 #define CONNS 16u
+#define QUEUE 1024u /* packets */
 #define PATHS (WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP)
 
 struct liar {
@@ -42,8 +45,21 @@ struct known {
 	bool established, up, down;
 };
 
+/** Packet on its way to an endpoint. */
+struct queued {
+	union cm_addr from;
+	size_t len;
+	uint8_t buf[WIRE_CM_MAX + 8];
+};
+
+struct queue {
+	struct queued pkts[QUEUE];
+	unsigned begin, end;
+};
+
 struct user {
 	struct cm_ep *cep;
+	struct queue queue;
 	struct known conns[CONNS];
 	unsigned ups, downs;
 };
@@ -53,6 +69,9 @@ static struct liar liars[LIARS];
 static struct cm_node *node;
 static struct user us, friend;
 static struct cm_mac_key no_key;
+
+ssize_t __wrap_recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *from,
+			socklen_t *from_len);
 
 static uint64_t take(unsigned bytes)
 {
@@ -154,17 +173,70 @@ static struct liar *liar_at(const struct sockaddr *to)
 	return NULL;
 }
 
-/**
- * Implements send of the endpoints: keeps a packet for a liar in memory, sends others on the
- * socket.
- */
+static struct user *user_of(int fd)
+{
+	struct user *u = us.cep && fd == us.cep->socks[0].src.fd ? &us : &friend;
+
+	CHECK(u->cep && fd == u->cep->socks[0].src.fd);
+	return u;
+}
+
+static struct user *user_at(const struct sockaddr *to)
+{
+	union cm_addr addr;
+
+	CHECK(!cm_addr_import(to, &addr));
+	if (us.cep && cm_addr_is_equal(&addr, &us.cep->addr))
+		return &us;
+	return friend.cep && cm_addr_is_equal(&addr, &friend.cep->addr) ? &friend : NULL;
+}
+
+/** Queues a packet, or drops it if the queue is full, as a socket does. */
+static void queue_put(struct queue *q, const union cm_addr *from, const void *buf, size_t len)
+{
+	struct queued *pkt = &q->pkts[q->end % QUEUE];
+
+	CHECK(len <= sizeof(pkt->buf));
+	if (q->end - q->begin == QUEUE)
+		return;
+	pkt->from = *from;
+	pkt->len = len;
+	memcpy(pkt->buf, buf, len);
+	q->end++;
+}
+
+/** Implements recvfrom for the sockets of the endpoints. */
+ssize_t __wrap_recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *from,
+			socklen_t *from_len)
+{
+	struct user *u = user_of(fd);
+	struct queued *pkt = &u->queue.pkts[u->queue.begin % QUEUE];
+
+	CHECK(flags == MSG_DONTWAIT);
+	if (u->queue.begin == u->queue.end) {
+		errno = EAGAIN;
+		return -1;
+	}
+	u->queue.begin++;
+	len = len < pkt->len ? len : pkt->len;
+	memcpy(buf, pkt->buf, len);
+	*from_len = cm_addr_len(&pkt->from);
+	memcpy(from, &pkt->from, *from_len);
+	return (ssize_t)len;
+}
+
+/** Implements send of the endpoints: keeps a packet for a liar, queues those for endpoints. */
 static ssize_t send_or_hear(void *ctx, int fd, const void *buf, size_t len,
 			    const struct sockaddr *to, socklen_t to_len)
 {
+	const union cm_addr *from = &user_of(fd)->cep->addr;
 	struct liar *liar = liar_at(to);
+	struct user *receiver = liar ? NULL : user_at(to);
 
+	if (receiver)
+		queue_put(&receiver->queue, from, buf, len);
 	if (!liar)
-		return sendto(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL, to, to_len);
+		return (ssize_t)len;
 	CHECK(!wire_cm_decode(buf, len, &liar->latest));
 	if (liar->latest.type == WIRE_CM_ACK)
 		memcpy(liar->cookie, liar->latest.ack.cookie, WIRE_CM_COOKIE_LEN);
@@ -179,12 +251,20 @@ static void look(struct user *u)
 	reap(u);
 }
 
-/** Moves time to the next deadline. */
+/**
+ * Passes the next deadline, that one alone: the clock does not move, so retries that follow are
+ * earlier than a deadline that was far, and would all be made before this returns.
+ */
 static void next_deadline(void)
 {
+	struct cm_timer *timer;
+
 	cm_node_lock(node);
-	if (node->timers.root)
-		cm_timers_run(&node->timers, node->timers.root->at_ns);
+	timer = node->timers.root;
+	if (timer) {
+		cm_timer_cancel(&node->timers, timer);
+		timer->fire(timer);
+	}
 	cm_node_unlock(node);
 	reap(&us);
 	reap(&friend);
@@ -280,8 +360,7 @@ static void come(const uint8_t *buf, size_t len, const struct liar *liar)
 
 	look(&us);
 	before = us.cep->stats->rx_pkts;
-	CHECK(sendto(liar->fd, buf, len, 0, &us.cep->addr.sa, cm_addr_len(&us.cep->addr)) ==
-	      (ssize_t)len);
+	queue_put(&us.queue, &liar->addr, buf, len);
 	look(&us);
 	CHECK(us.cep->stats->rx_pkts > before);
 }
@@ -382,7 +461,10 @@ static void agent_open(struct user *u)
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct cm_paths paths = { PATHS, { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } };
 
-	memset(u, 0, sizeof(*u));
+	memset(u->conns, 0, sizeof(u->conns));
+	u->cep = NULL;
+	u->ups = u->downs = 0;
+	u->queue.begin = u->queue.end = 0;
 	CHECK(!cm_ep_open(node, (struct sockaddr *)&any, paths, &ops, u, &u->cep));
 }
 
@@ -394,6 +476,7 @@ static void agent_close(struct user *u)
 		if (u->conns[i].cm)
 			put(u, &u->conns[i]);
 	cm_ep_close(u->cep);
+	u->cep = NULL;
 }
 
 static void liar_open(struct liar *liar)
