@@ -67,6 +67,13 @@ Test(tick, a_pause_restarts_the_calibration)
  * Each time lies between clock reads before and after it, also on machines without a usable
  * counter.
  */
+Test(tick, the_counter_after_loads_is_none_before_them)
+{
+	uint64_t before = util_tick_count();
+
+	cr_expect_geq(util_tick_after_loads(), before);
+}
+
 Test(tick, counter_time_agrees_with_the_clock)
 {
 	uint64_t end = util_clock_ns() + 3 * UTIL_TICK_EVERY_NS, before, now, after = 0;
