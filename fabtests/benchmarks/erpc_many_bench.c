@@ -146,8 +146,8 @@ static void close_all(void)
 
 	for (i = 0; i < 2; i++)
 		for (num = 0; num < ERPC_SESSIONS_MAX; num++)
-			if (eps[i]->sessions[num].session)
-				erpc_session_close(eps[i]->sessions[num].session);
+			if (eps[i]->sessions[num])
+				erpc_session_close(eps[i]->sessions[num]);
 	for (i = 0; i < 2; i++)
 		erpc_ep_close(eps[i]);
 }

@@ -101,8 +101,7 @@ Test(erpc_chan, stop_sends_accepted_messages, .init = setup)
 
 	cr_assert_eq(pair_send(&p.end[0], CORE_SEND_MORE), 0);
 	ops()->stop(chan());
-	cr_expect_eq(p.end[0].ep->sessions[s->num].session, NULL,
-		     "packets do not find the session");
+	cr_expect_eq(p.end[0].ep->sessions[s->num], NULL, "packets do not find the session");
 	cr_expect_eq(p.end[0].ep->bufs.used_cnt, 0);
 	cr_expect_not(ops()->is_busy(chan()));
 	cr_expect_neq(pair_send(&p.end[0], 0), 0, "sends are refused");

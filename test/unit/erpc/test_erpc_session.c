@@ -306,7 +306,7 @@ Test(erpc_session, lengths_are_bounded_by_the_packet_numbers)
 		struct erpc_session *s = open_with(rows[i].mtu, 0);
 
 		cr_expect_eq(s->conn.chan.eager_max, rows[i].eager, "%u", rows[i].mtu);
-		cr_expect_eq(s->get_max, rows[i].get, "%u", rows[i].mtu);
+		cr_expect_eq(s->gets.max, rows[i].get, "%u", rows[i].mtu);
 		erpc_pair_fini(&p);
 	}
 }

@@ -21,6 +21,7 @@
 #ifndef CORE_CORE_CHAN_H
 #define CORE_CORE_CHAN_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -92,9 +93,16 @@ struct core_chan {
 	 */
 	const uint64_t *posted;
 	uint64_t awaited;
+	uint64_t engine[3]; /* the engine's: what it needs with each packet, too */
+
 	uint32_t caps;
 	uint32_t access_inline; /* longest write whose bytes ops->access takes before its return */
-	size_t eager_max;       /* maximum of ext_len + len of one send or call */
+	/*
+	 * Device with which memory is registered for ops->direct, the same pointer in all channels
+	 * that share registrations. NULL: ops->direct, undirect and reg do not work.
+	 */
+	const void *reg_dev;
+	size_t eager_max; /* maximum of ext_len + len of one send or call */
 	/*
 	 * Messages up to this length are eager, as far as eager_max permits, where the domain's
 	 * limit is lower; 0: that limit. Where a round trip costs more than two copies.
@@ -104,13 +112,8 @@ struct core_chan {
 	size_t resp_sure;  /* up to here credit comes without other traffic */
 	uint32_t held_max; /* calls of the peer that may stay open until a receive matches */
 	uint32_t retained; /* retained buffers that users refer to (core_rpc.h) */
-	struct util_list stopped_link; /* core_ep.stopped */
-	size_t get_min;                /* smallest get that pays off; 0: the domain's limit */
-	/*
-	 * Device with which memory is registered for ops->direct, the same pointer in all channels
-	 * that share registrations. NULL: ops->direct, undirect and reg do not work.
-	 */
-	const void *reg_dev;
+	struct util_list stopped_link;   /* core_ep.stopped */
+	size_t get_min;                  /* smallest get that pays off; 0: the domain's limit */
 	enum core_shortage shortage : 8; /* cause of the last -FI_EAGAIN from call or call_buf */
 	/* CORE_SEND_STAYS was returned and progress made; false once all messages have left */
 	bool stays;
@@ -118,6 +121,8 @@ struct core_chan {
 	int32_t pid;
 	const struct util_job_name *identity; /* stated by the peer, or NULL. Likewise */
 };
+
+static_assert(offsetof(struct core_chan, caps) == 64, "the first cache line");
 
 /** Records the cause of `err`, an error of a call. Returns `err`. */
 static inline int core_chan_refuse(struct core_chan *chan, enum core_shortage shortage, int err)

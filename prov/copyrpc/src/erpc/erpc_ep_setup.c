@@ -11,7 +11,7 @@
 
 /** Tables with room for all sessions. Unused pages take no memory. */
 struct erpc_tables {
-	struct erpc_known known[ERPC_SESSIONS_MAX];
+	struct erpc_session *sessions[ERPC_SESSIONS_MAX];
 	struct erpc_session *fresh[ERPC_SESSIONS_MAX];
 	struct erpc_session *new_timers[ERPC_SESSIONS_MAX];
 };
@@ -33,7 +33,7 @@ static int erpc_ep_tables(struct erpc_ep *ep)
 
 	if (tables == MAP_FAILED)
 		return -FI_ENOMEM;
-	ep->sessions = tables->known;
+	ep->sessions = tables->sessions;
 	ep->fresh.at = tables->fresh;
 	ep->new_timers.at = tables->new_timers;
 	return 0;

@@ -124,7 +124,7 @@ static void erpc_session_limits(struct erpc_session *s)
 	s->conn.chan.posted = &s->flow.posted;
 	s->calls.grant_left = ERPC_GRANT;
 	s->get_window = erpc_session_window(s);
-	s->get_max = parts < ERPC_GET_MAX ? (uint32_t)parts : ERPC_GET_MAX;
+	s->gets.max = parts < ERPC_GET_MAX ? (uint32_t)parts : ERPC_GET_MAX;
 }
 
 /**
@@ -199,8 +199,8 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *
 	erpc_timely_init(&s->time.timely, &ep->timely_cfg, ep->now_ns);
 	erpc_session_note_rate(s, ep->paces);
 	s->listed = true;
-	ep->sessions[s->num].from = ah->id;
-	__atomic_store_n(&ep->sessions[s->num].session, s, __ATOMIC_RELEASE);
+	*erpc_session_peer_id(s) = ah->id;
+	__atomic_store_n(&ep->sessions[s->num], s, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -276,7 +276,7 @@ void erpc_session_stop(struct erpc_session *s)
 	if (!s->err)
 		s->err = -FI_ESHUTDOWN;
 	if (s->listed)
-		__atomic_store_n(&s->ep->sessions[s->num].session, NULL, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->ep->sessions[s->num], NULL, __ATOMIC_RELEASE);
 	s->listed = false;
 	erpc_session_leave_lists(s);
 	erpc_session_forget_calls(s);

@@ -54,7 +54,7 @@ void erpc_ep_await(struct erpc_ep *ep, uint32_t number)
 void erpc_ep_fail_sessions(struct erpc_ep *ep, int err)
 {
 	for (uint32_t num = 0; num < ERPC_SESSIONS_MAX; num++) {
-		struct erpc_session *s = ep->sessions[num].session;
+		struct erpc_session *s = ep->sessions[num];
 
 		if (s && s->attached)
 			erpc_session_fail(s, err, NULL);

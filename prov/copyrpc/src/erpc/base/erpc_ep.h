@@ -72,14 +72,6 @@ struct erpc_defer {
 	uint8_t polls; /* progress calls that they have waited for */
 };
 
-/** Entry of the table of sessions. One line tells whose a packet is, and whether it may be. */
-struct erpc_known {
-	struct erpc_session *session; /* NULL: not connected. Atomic */
-	struct dev_dgram_id from;     /* of the peer, set before `session` */
-};
-
-static_assert(sizeof(struct erpc_known) == 32, "two entries share a line");
-
 struct erpc_ep {
 	struct dev_dgram *dg;
 	struct dev *dev;
@@ -95,8 +87,9 @@ struct erpc_ep {
 	struct erpc_defer defer;
 	unsigned idle; /* polls skipped since now_ns (erpc_ep_is_idle) */
 	uint64_t now_ns;
-	uint64_t next_ns;            /* no timer expires before; may be too early */
-	struct erpc_known *sessions; /* by number */
+	uint64_t next_ns; /* no timer expires before; may be too early */
+	/* By number; NULL: not connected. Atomic */
+	struct erpc_session **sessions;
 	struct erpc_out out;
 	struct erpc_bufs bufs;
 	struct util_pool bodies;        /* of struct erpc_body */

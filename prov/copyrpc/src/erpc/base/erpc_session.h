@@ -183,6 +183,7 @@ struct erpc_gets {
 	/* ring of bits: GET packets to come, in order; which of the two slots each is of */
 	uint64_t pkts[ERPC_GET_PKTS_MAX / 64];
 	uint16_t pkts_at, pkts_cnt;
+	uint32_t max;             /* bytes of one GET */
 	struct util_list pending; /* erpc_get_op.link: gets not requested in full */
 	struct util_list open;    /* erpc_get_op.open_link: gets in progress */
 };
@@ -228,12 +229,6 @@ struct erpc_timing {
  */
 struct erpc_session {
 	struct eng_conn conn; /* first; `err` in it is the engine's */
-	void *user;           /* the opener's */
-	uint64_t token;
-	uint32_t mtu; /* longest datagram on the path to the peer, as advertised */
-	uint16_t num;
-	bool listed; /* in erpc_ep.sessions */
-	bool stopped;
 
 	/* First line: needed with each packet, at both ends. */
 	_Alignas(64) struct erpc_ep *ep;
@@ -277,6 +272,8 @@ struct erpc_session {
 	uint64_t deadline_ns;                  /* expiry of resp.wait_mask */
 	uint64_t reply_reserved; /* bytes reserved for replies to calls, and in `replies` */
 	uint32_t reply_max;      /* bytes of replies that several share: batch_max */
+	uint32_t mtu;            /* longest datagram on the path to the peer, as advertised */
+	uint64_t token;
 
 	struct erpc_tx tx[ERPC_SLOTS];
 	struct erpc_rx rx[ERPC_SLOTS];
@@ -289,10 +286,13 @@ struct erpc_session {
 	bool lossy;        /* a packet was repeated: the peer may lack our last response */
 	uint8_t losses;    /* certain ones in a row, the last at time.lost_ns (erpc_loss_note) */
 	uint8_t next_slot; /* slot that is served first */
+	uint16_t num;
+	bool listed; /* in erpc_ep.sessions */
+	bool stopped;
 	struct erpc_gets gets;
-	uint32_t get_max;    /* bytes of one GET */
 	uint32_t get_window; /* packets of a GET that may be in flight */
 	uint32_t last_tx;    /* closed: last datagram that the device has to complete */
+	void *user;          /* the opener's */
 	struct util_list bodies;
 	uint64_t ack_until_ns; /* expiry of ack.wait_mask */
 
@@ -327,6 +327,13 @@ static_assert(offsetof(struct erpc_session, rx) ==
 static_assert(offsetof(struct erpc_tx, c.payload) == 64, "requests of one packet");
 static_assert(sizeof(struct erpc_tx_state) == 1 && ERPC_EARLY_MAX < 4, "fields of erpc_tx");
 static_assert(sizeof(struct erpc_tx) == 128 && sizeof(struct erpc_rx) == 128, "two lines each");
+
+/** Returns the identity of the peer's endpoint, set before the number leads to the session. */
+static inline struct dev_dgram_id *erpc_session_peer_id(struct erpc_session *s)
+{
+	static_assert(sizeof(struct dev_dgram_id) == sizeof(s->conn.chan.engine), "fits");
+	return (struct dev_dgram_id *)s->conn.chan.engine;
+}
 
 /** Notes whether Timely's rate is below the link's. Called when it may have changed. */
 static inline void erpc_session_note_rate(struct erpc_session *s, bool paces)

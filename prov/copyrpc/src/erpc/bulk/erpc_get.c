@@ -44,7 +44,7 @@ static bool erpc_get_begin(struct erpc_session *s, uint32_t slot, struct erpc_ge
 	struct wire_erpc_get req = {
 		.addr = op->get->remote_addr + op->requested,
 		.key = op->get->remote_key,
-		.len = rest < s->get_max ? (uint32_t)rest : s->get_max,
+		.len = rest < s->gets.max ? (uint32_t)rest : s->gets.max,
 	};
 	struct erpc_buf *buf = erpc_buf_alloc(&s->ep->bufs, sizeof(req));
 

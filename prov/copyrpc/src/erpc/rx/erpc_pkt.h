@@ -25,18 +25,16 @@ struct erpc_session *erpc_check_no_cold(uint64_t *counter);
 static inline struct erpc_session *erpc_check(struct erpc_ep *ep, const struct dev_dgram_in *in,
 					      struct wire_erpc_hdr *h)
 {
-	const struct erpc_known *known;
 	struct erpc_session *s;
 
 	if (UTIL_UNLIKELY(!wire_erpc_get(h, in->data, in->len)))
 		return erpc_check_no_cold(&ep->stats->rx_malformed);
-	known = &ep->sessions[h->session];
-	s = __atomic_load_n(&known->session, __ATOMIC_ACQUIRE);
+	s = __atomic_load_n(&ep->sessions[h->session], __ATOMIC_ACQUIRE);
 	if (UTIL_UNLIKELY(!s))
 		return erpc_check_no_cold(&ep->stats->rx_no_session);
 	if (UTIL_UNLIKELY(h->tag != s->tag))
 		return erpc_check_no_cold(&ep->stats->rx_bad_token);
-	if (UTIL_UNLIKELY(!dev_dgram_has_id(in, &known->from)))
+	if (UTIL_UNLIKELY(!dev_dgram_has_id(in, erpc_session_peer_id(s))))
 		return erpc_check_no_cold(&ep->stats->rx_bad_source);
 	if (UTIL_UNLIKELY(s->err))
 		return erpc_check_no_cold(&ep->stats->rx_bad_state);

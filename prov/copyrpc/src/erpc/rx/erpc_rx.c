@@ -106,7 +106,7 @@ static inline const void *erpc_rx_prefetch(const struct erpc_ep *ep, const struc
 	if (UTIL_UNLIKELY(in->len < WIRE_ERPC_HDR_LEN))
 		return &ep->dg;
 	wire_erpc_parse(&h, in->data);
-	s = __atomic_load_n(&ep->sessions[h.session].session, __ATOMIC_ACQUIRE);
+	s = __atomic_load_n(&ep->sessions[h.session], __ATOMIC_ACQUIRE);
 	if (UTIL_UNLIKELY(!s))
 		return &ep->dg;
 	__builtin_prefetch(&s->conn);
