@@ -57,8 +57,9 @@ bool erpc_session_is_busy(const struct erpc_session *s)
 {
 	if (s->err)
 		return false;
-	return s->batch.buf || s->send.free_mask != ERPC_FREE_ALL || s->resp.due_mask ||
-	       s->ack.wait_mask || s->ack.empty_mask || !util_list_is_empty(&s->replies) ||
+	return s->batch.buf || (s->send.waits & ERPC_WAITS_STAGED) ||
+	       s->send.free_mask != ERPC_FREE_ALL || s->resp.due_mask || s->ack.wait_mask ||
+	       s->ack.empty_mask || !util_list_is_empty(&s->replies) ||
 	       erpc_session_has_unsent(s) || erpc_session_lingers(s);
 }
 
@@ -170,7 +171,7 @@ bool erpc_ep_progress(struct erpc_ep *ep, uint64_t now_ns)
 bool erpc_ep_is_quiet(const struct erpc_ep *ep)
 {
 	/* While the device is full no packet can be posted; the device signals when that ends. */
-	return util_list_is_empty(&ep->failing) &&
+	return util_list_is_empty(&ep->failing) && !ep->stage.cnt &&
 	       (ep->dg->tx_full || (util_list_is_empty(&ep->dirty) && !ep->out.cnt));
 }
 

@@ -33,7 +33,8 @@ static inline bool erpc_ep_is_idle(struct erpc_ep *ep)
 	unsigned max = erpc_set_is_empty(&ep->fresh) ? ERPC_IDLE_MAX : ERPC_IDLE_FRESH;
 	struct dev_dgram *dg = ep->dg;
 
-	if (ep->idle >= max || ep->saved_cnt || !dg->ops->is_idle || !dg->ops->is_idle(dg))
+	if (ep->idle >= max || ep->saved_cnt || ep->stage.cnt || !dg->ops->is_idle ||
+	    !dg->ops->is_idle(dg))
 		return false;
 	ep->idle++;
 	return true;

@@ -9,6 +9,7 @@
 #include "erpc/tx/erpc_call.h"
 #include "erpc/tx/erpc_defer.h"
 #include "erpc/tx/erpc_kick.h"
+#include "erpc/tx/erpc_stage.h"
 #include "util/log.h"
 #include "util/stats.h"
 
@@ -218,6 +219,7 @@ static void erpc_session_leave_lists(struct erpc_session *s)
 {
 	erpc_direct_forget(s);
 	erpc_defer_forget(s);
+	erpc_stage_end(s);
 	util_list_remove(&s->dirty_link);
 	erpc_loss_unwatch(s);
 	if (s->flow.fresh)

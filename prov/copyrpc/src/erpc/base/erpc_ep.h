@@ -66,6 +66,19 @@ struct erpc_now {
 	uint32_t trust; /* of these, so that further ones gather */
 };
 
+#define ERPC_STAGE_MAX 8u
+
+/** Single messages that leave together (erpc_stage.h). */
+struct erpc_stage {
+	uint32_t cnt;     /* messages that wait, at most ERPC_STAGE_MAX - 1 */
+	uint32_t singles; /* single messages since the last poll */
+	uint32_t jumps;   /* single messages whose session is not next to that of the one before */
+	uint32_t rounds;  /* polls in a row that followed several of these soon */
+	uintptr_t last;   /* place of the session of the last single message */
+	struct erpc_session *sessions[ERPC_STAGE_MAX];
+	struct erpc_buf *bufs[ERPC_STAGE_MAX];
+};
+
 /** Session whose replies may wait for its next message (erpc_defer.h), or NULL. */
 struct erpc_defer {
 	struct erpc_session *session;
@@ -84,6 +97,7 @@ struct erpc_ep {
 	bool armed;      /* the device was armed for sleep, so the last gap is not `away` */
 	uint32_t reaped; /* dg->tx_done when objects that wait for the device were last checked */
 	struct erpc_now now;
+	struct erpc_stage stage;
 	struct erpc_defer defer;
 	unsigned idle; /* polls skipped since now_ns (erpc_ep_is_idle) */
 	uint64_t now_ns;

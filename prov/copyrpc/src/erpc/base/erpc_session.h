@@ -132,6 +132,7 @@ enum erpc_waits {
 	ERPC_WAITS_GETS = 1 << 1,    /* gets.pending may have members */
 	ERPC_WAITS_REPLIES = 1 << 2, /* `replies` may have members */
 	ERPC_WAITS_NOW = 1 << 3,     /* conn.chan.stays may be true */
+	ERPC_WAITS_STAGED = 1 << 4,  /* a message of the session is in ep->stage */
 };
 
 /** Batches sent. */

@@ -10,6 +10,7 @@
 #include "erpc/rx/erpc_pkt.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/tx/erpc_now.h"
+#include "erpc/tx/erpc_stage.h"
 #include "util/bits.h"
 #include "util/stats.h"
 
@@ -229,6 +230,7 @@ bool erpc_rx_poll(struct erpc_ep *ep, uint64_t now_ns)
 	bool more = false, over;
 	int n = 0;
 
+	erpc_stage_polled(ep, now_ns);
 	erpc_now_polled(ep, now_ns);
 	erpc_ep_set_time(ep, now_ns);
 	ep->running = true;

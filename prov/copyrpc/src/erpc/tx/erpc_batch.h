@@ -18,6 +18,7 @@
 #include "erpc/tx/erpc_defer.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/tx/erpc_piggyback.h"
+#include "erpc/tx/erpc_stage.h"
 #include "util/bits.h"
 #include "util/copy.h"
 #include "util/stats.h"
@@ -99,7 +100,8 @@ static inline bool erpc_batch_may_single(const struct erpc_session *s, uint32_t 
 {
 	const struct erpc_ep *ep = s->ep;
 
-	return !flags && len <= UTIL_COPY_SHORT && !(s->send.waits & ERPC_WAITS_BATCH) && !s->err &&
+	return !flags && len <= UTIL_COPY_SHORT &&
+	       !(s->send.waits & (ERPC_WAITS_BATCH | ERPC_WAITS_STAGED)) && !s->err &&
 	       !ep->running && !erpc_batch_gathers(s) &&
 	       erpc_kick_may_now(s, ERPC_BATCH_HEAD + span) && erpc_buf_has_tiny(&ep->bufs);
 }
@@ -113,14 +115,26 @@ static inline struct erpc_buf *erpc_batch_single_buf(struct erpc_session *s, uin
 	return buf;
 }
 
-/** Sends the buffer after its frame was written. */
+/** Adds the packet of such a message to the burst, or with `now` false to what waits for one. */
+UTIL_INLINE void erpc_batch_leave_single(struct erpc_session *s, struct erpc_buf *buf, bool now)
+{
+	erpc_batch_is_single(s);
+	util_stats_single(s->conn.chan.stats, buf->len);
+	erpc_batch_leave(s, buf, 1, now);
+	if (!now)
+		erpc_kick(s);
+	erpc_defer_join(s);
+}
+
+/** Sends the buffer after its frame was written, or stages it. */
 static inline void erpc_batch_send_single(struct erpc_session *s, struct erpc_buf *buf)
 {
 	s->flow.posted += ERPC_POS_STEP;
-	erpc_batch_is_single(s);
-	util_stats_single(s->conn.chan.stats, buf->len);
-	erpc_batch_leave(s, buf, 1, true);
-	erpc_defer_join(s);
+	if (erpc_stage_note(s)) {
+		erpc_stage_add(s, buf);
+		return;
+	}
+	erpc_batch_leave_single(s, buf, true);
 	erpc_ep_doorbell(s->ep);
 }
 

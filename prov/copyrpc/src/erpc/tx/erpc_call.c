@@ -196,17 +196,20 @@ static size_t erpc_call_slots(const struct erpc_session *s)
  */
 size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
 {
-	const struct erpc_session *s = erpc_session_of(chan);
+	struct erpc_session *s = erpc_session_of(chan);
 	uint32_t span =
 		wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(uint32_t) + (uint32_t)len);
 	uint32_t room = s->batch_max - ERPC_BATCH_HEAD;
 	uint32_t used = s->batch.buf ? erpc_send_len(s) - ERPC_BATCH_HEAD : 0;
 	size_t each = span <= room ? room / span : 1;
 	size_t by_grant = s->calls.grant_left / erpc_call_cost(resp_max);
-	size_t slots = erpc_call_slots(s), early = erpc_call_early(s), open = each, cnt;
+	size_t slots, early, open = each, cnt;
 
 	if (s->err)
 		return 0;
+	erpc_stage_end(s); /* takes a slot */
+	slots = erpc_call_slots(s);
+	early = erpc_call_early(s);
 	if (s->batch.buf)
 		open = used < room ? (room - used) / span : 0;
 	if (!open && slots) {

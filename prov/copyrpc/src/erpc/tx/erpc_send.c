@@ -30,8 +30,10 @@ bool erpc_send_leave(struct erpc_session *s)
 {
 	uint32_t frames;
 
-	if (!(s->send.waits & ERPC_WAITS_BATCH))
+	if (!(s->send.waits & ERPC_WAITS_BATCH)) {
+		erpc_stage_end(s);
 		return true;
+	}
 	frames = (uint16_t)(s->flow.posted / ERPC_POS_STEP - s->flow.sent);
 	if (frames == 1 && !s->flow.after_single && !erpc_batch_busy(s))
 		s->flow.bursts = 0; /* waited for other messages in vain */
@@ -139,6 +141,7 @@ bool erpc_send_has_room(const struct erpc_session *s, uint32_t span)
 
 uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
 {
+	erpc_stage_end(s);
 	if (s->batch.buf && erpc_send_len(s) + span > erpc_send_max(s) && !erpc_send_full(s))
 		return NULL;
 	if (!s->batch.buf) {
@@ -253,47 +256,68 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, ext_len + (uint32_t)len);
 	uint64_t ext[8] = { ext0, ext1 }; /* bytes that util_copy_short may read */
 	unsigned flags = erpc_send_flags(s, packed, len);
-	struct erpc_buf *single = NULL;
 	uint8_t *at;
 
-	erpc_batch_prefetch(s);
 	if (UTIL_UNLIKELY(s->err))
 		return -FI_EAGAIN; /* likewise */
-	if (erpc_batch_may_single(s, span, len, flags))
-		single = erpc_batch_single_buf(s, span);
-	at = single ? single->data + ERPC_BATCH_HEAD : erpc_send_room(s, span);
+	at = erpc_send_room(s, span);
 	if (UTIL_UNLIKELY(!at))
 		return erpc_send_refuse_cold(s);
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_packed_op(packed), 0,
 				 ext_len + (uint32_t)len);
 	util_copy_short(at, ext, ext_len);
 	util_copy(at + ext_len, buf, len);
-	if (single)
-		erpc_batch_send_single(s, single);
-	else
-		erpc_send_added(s, span, flags);
+	erpc_send_added(s, span, flags);
 	return 1 | (erpc_now_stays(s, flags) ? CORE_SEND_STAYS : 0) |
 	       (len > s->payload ? CORE_SEND_LONG : 0);
 }
 
-/*
- * Appends to the open batch up to `end`, the common case. Stores both words of extension, whatever
- * the message has, and then the bytes over the unused part. Returns false if nothing was done.
+/**
+ * Writes a message. Stores both words of extension, whatever it has, and then the bytes over the
+ * unused part.
  */
+UTIL_INLINE void erpc_send_put(uint8_t *at, uint64_t packed, uint64_t ext0, uint64_t ext1,
+			       const void *buf, size_t len)
+{
+	uint32_t ext_len = core_packed_ext_len(packed);
+	uint64_t ext[2] = { ext0, ext1 };
+
+	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_packed_op(packed), 0,
+				 ext_len + (uint32_t)len);
+	memcpy(at, ext, sizeof(ext));
+	util_copy_short(at + ext_len, buf, len);
+}
+
+/** Handles a message that cannot be appended without further checks. */
+static int __attribute__((noinline))
+erpc_send_buf_general(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint64_t ext1,
+		      const void *buf, size_t len)
+{
+	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG,
+					     core_packed_ext_len(packed) + (uint32_t)len);
+	struct erpc_buf *single;
+
+	erpc_batch_prefetch(s);
+	if (!erpc_batch_may_single(s, span, len, core_packed_flags(packed)))
+		return erpc_send_buf_cold(s, packed, ext0, ext1, buf, len);
+	single = erpc_batch_single_buf(s, span);
+	erpc_send_put(single->data + ERPC_BATCH_HEAD, packed, ext0, ext1, buf, len);
+	erpc_batch_send_single(s, single);
+	return 1; /* CORE_CHAN_ASYNC */
+}
+
+/** Appends to the open batch up to `end`, the common case. Returns false if nothing was done. */
 UTIL_INLINE bool erpc_send_append(struct erpc_session *s, const uint8_t *end, uint64_t packed,
 				  uint64_t ext0, uint64_t ext1, const void *buf, size_t len)
 {
-	uint32_t ext_len = core_packed_ext_len(packed), body = ext_len + (uint32_t)len;
+	uint32_t body = core_packed_ext_len(packed) + (uint32_t)len;
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, body);
-	uint64_t ext[2] = { ext0, ext1 };
 	uint8_t *at = s->flow.fill;
 
 	if (UTIL_UNLIKELY((ptrdiff_t)span > end - at || len > UTIL_COPY_SHORT ||
 			  core_packed_flags(packed)))
 		return false;
-	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_packed_op(packed), 0, body);
-	memcpy(at, ext, sizeof(ext));
-	util_copy_short(at + ext_len, buf, len);
+	erpc_send_put(at, packed, ext0, ext1, buf, len);
 	s->flow.fill += span;
 	s->flow.posted += ERPC_POS_STEP;
 	return true;
@@ -305,7 +329,7 @@ int erpc_send_buf(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64
 	struct erpc_session *s = erpc_session_of(chan);
 
 	if (UTIL_UNLIKELY(!erpc_send_append(s, s->flow.end, packed, ext0, ext1, buf, len)))
-		return erpc_send_buf_cold(s, packed, ext0, ext1, buf, len);
+		return erpc_send_buf_general(s, packed, ext0, ext1, buf, len);
 	return 1; /* CORE_CHAN_ASYNC */
 }
 
