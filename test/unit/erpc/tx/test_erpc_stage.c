@@ -17,7 +17,7 @@
 /** One end of a session. */
 struct user {
 	struct erpc_session *s;
-	uint64_t sent, received, replied;
+	uint64_t sent, received, calls, replied, acked;
 };
 
 static struct fake_net net;
@@ -61,6 +61,10 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 
 static void on_acked(struct core_chan *chan, uint64_t pos)
 {
+	struct user *u = erpc_session_of(chan)->user;
+
+	cr_assert_geq(pos, u->acked);
+	u->acked = pos;
 }
 
 static const struct core_upcalls ups = {
@@ -99,11 +103,17 @@ static void begin(void)
 	}
 }
 
+/** Polls one end `ns` later. */
+static void poll_end(unsigned end, uint64_t ns)
+{
+	fake_net_run(&net, net.now_ns + ns);
+	erpc_ep_progress(eps[end], net.now_ns);
+}
+
 /** Polls the sender `ns` later. */
 static void poll_after(uint64_t ns)
 {
-	fake_net_run(&net, net.now_ns + ns);
-	erpc_ep_progress(eps[0], net.now_ns);
+	poll_end(0, ns);
 }
 
 static void settle(void)
@@ -133,15 +143,33 @@ static void end(void)
 	fake_net_fini(&net);
 }
 
+/** Sends a message. Returns false without room. */
+static bool message_from(struct user *u)
+{
+	struct core_chan *chan = &u->s->conn.chan;
+	int ret = chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG | WIRE_F_TAG, 0), 1, 0,
+				      &u->sent, sizeof(u->sent));
+
+	cr_assert(ret == 1 || ret == -FI_EAGAIN, "%d", ret);
+	u->sent += ret == 1;
+	return ret == 1;
+}
+
+static bool call_from(struct user *u)
+{
+	struct core_chan *chan = &u->s->conn.chan;
+	bool room = chan->ops->call_room(chan, sizeof(u->sent), RESP_MAX) > 0;
+	int ret = chan->ops->call_buf(chan, CALL_OP, &u->sent, sizeof(u->sent), RESP_MAX, u, 0);
+
+	cr_assert(!ret || (ret == -FI_EAGAIN && !room), "%d", ret);
+	u->sent += !ret;
+	u->calls += !ret;
+	return !ret;
+}
+
 static void message(unsigned i)
 {
-	struct user *u = &users[0][i];
-	struct core_chan *chan = &u->s->conn.chan;
-
-	cr_assert_eq(chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG | WIRE_F_TAG, 0), 1, 0,
-					 &u->sent, sizeof(u->sent)),
-		     1);
-	u->sent++;
+	cr_assert(message_from(&users[0][i]));
 }
 
 static void call(unsigned i)
@@ -152,6 +180,7 @@ static void call(unsigned i)
 	cr_assert_eq(chan->ops->call_buf(chan, CALL_OP, &u->sent, sizeof(u->sent), RESP_MAX, u, 0),
 		     0);
 	u->sent++;
+	u->calls++;
 }
 
 /** Sends a message of each of the last `cnt` sessions, from the last one on: all but one jump. */
@@ -357,4 +386,73 @@ Test(erpc_stage, a_failed_session_sends_nothing)
 	erpc_session_end(u->s);
 	cr_expect_eq(net.cnt.sent, before + 1, "the other session's");
 	end();
+}
+
+/* ---- random traffic ---- */
+
+static struct rng rng;
+
+/** Sends from one end, of sessions in random order. Returns true if something is staged. */
+static bool random_burst(unsigned end)
+{
+	unsigned cnt = 1 + (unsigned)rng_below(&rng, SESSIONS);
+	struct user *u;
+
+	while (cnt--) {
+		u = &users[end][rng_below(&rng, SESSIONS)];
+		if (rng_chance(&rng, 1, 4))
+			call_from(u);
+		else
+			message_from(u);
+		if (rng_chance(&rng, 1, 50))
+			u->s->conn.chan.ops->flush(&u->s->conn.chan);
+	}
+	return eps[end]->stage.cnt;
+}
+
+static bool random_is_done(void)
+{
+	unsigned i, end;
+
+	for (end = 0; end < 2; end++)
+		for (i = 0; i < SESSIONS; i++) {
+			const struct user *u = &users[end][i];
+
+			if (users[!end][i].received != u->sent || u->replied != u->calls ||
+			    u->acked != u->s->flow.posted)
+				return false;
+		}
+	return true;
+}
+
+/** Sends in both directions over a network that loses packets, with pauses now and then. */
+static void random_traffic(uint64_t seed, uint64_t drop)
+{
+	unsigned steps, staged = 0, end_of;
+
+	rng.state = seed;
+	begin();
+	net.faults.drop = drop;
+	for (steps = 0; steps < 5000; steps++) {
+		end_of = (unsigned)rng_below(&rng, 2);
+		staged += random_burst(end_of);
+		poll_end(end_of, rng_chance(&rng, 1, 50) ? 100 * US : rng_below(&rng, 8 * US));
+		if (rng_chance(&rng, 1, 2))
+			poll_end(!end_of, 0);
+	}
+	for (steps = 0; !random_is_done() && steps < 100000; steps++) {
+		poll_end(0, 20 * US);
+		poll_end(1, 0);
+	}
+	cr_expect(random_is_done());
+	cr_expect_gt(staged, 100);
+	net.faults.drop = 0;
+	end();
+}
+
+Test(erpc_stage, random_traffic_arrives_once_and_in_order)
+{
+	random_traffic(1, 0);
+	memset(users, 0, sizeof(users));
+	random_traffic(2, 20000);
 }
