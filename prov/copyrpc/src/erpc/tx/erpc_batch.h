@@ -84,10 +84,12 @@ UTIL_INLINE void erpc_batch_leave(struct erpc_session *s, struct erpc_buf *buf, 
 
 /* ---- single messages ---- */
 
-/** Fetches the lines that a single message of an idle session needs, which is in no cache. */
+/**
+ * Fetches the line of the slot that a single message of an idle session needs. The other lines are
+ * read at once.
+ */
 static inline void erpc_batch_prefetch(const struct erpc_session *s)
 {
-	__builtin_prefetch(&s->ep, 1);
 	__builtin_prefetch(&s->tx[0], 1);
 }
 
