@@ -85,15 +85,6 @@ UTIL_INLINE void erpc_batch_leave(struct erpc_session *s, struct erpc_buf *buf, 
 /* ---- single messages ---- */
 
 /**
- * Fetches the line of the slot that a single message of an idle session needs. The other lines are
- * read at once.
- */
-static inline void erpc_batch_prefetch(const struct erpc_session *s)
-{
-	__builtin_prefetch(&s->tx[0], 1);
-}
-
-/**
  * Returns true if a frame of `span` bytes, `len` of them the user's, may leave alone now, and there
  * is a buffer for it.
  */

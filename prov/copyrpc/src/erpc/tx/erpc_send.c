@@ -297,7 +297,6 @@ erpc_send_buf_general(struct erpc_session *s, uint64_t packed, uint64_t ext0, ui
 					     core_packed_ext_len(packed) + (uint32_t)len);
 	struct erpc_buf *single;
 
-	erpc_batch_prefetch(s);
 	if (!erpc_batch_may_single(s, span, len, core_packed_flags(packed)))
 		return erpc_send_buf_cold(s, packed, ext0, ext1, buf, len);
 	single = erpc_batch_single_buf(s, span);
