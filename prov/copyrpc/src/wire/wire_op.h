@@ -122,7 +122,7 @@ struct wire_status {
 /** WIRE_OP_DONE: what the response would have been, had a receive been posted. */
 struct wire_done {
 	uint32_t send_id; /* of the RNDV or SYNC */
-	uint32_t status;  /* see struct wire_status */
+	uint32_t status;  /* see struct wire_status; not WIRE_STATUS_KEPT */
 	uint32_t recv_id; /* likewise */
 	uint32_t zero;
 };

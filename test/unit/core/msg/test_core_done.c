@@ -148,7 +148,7 @@ Test(core_done, malformed_notices_are_refused)
 	cr_expect_eq(receive_done(good, 0, len), CORE_RX_BAD, "another id");
 	good.send_id--;
 	good.status = WIRE_STATUS_KEPT;
-	cr_expect_eq(receive_done(good, 0, len), CORE_RX_BAD, "no device matches tags");
+	cr_expect_eq(receive_done(good, 0, len), CORE_RX_BAD, "no end of a message");
 	good.status = FI_EIO;
 	cr_expect_not(bulk_has_left());
 	cr_expect_eq(receive_done(good, 0, len), CORE_RX_DONE);

@@ -440,7 +440,7 @@ enum core_rx_verdict core_tx_bulk_on_done(struct core_chan *chan, struct core_he
 		return CORE_RX_BAD;
 	memcpy(&done, head->body, sizeof(done));
 	req = util_idmap_lookup(&chan->peer->ep->tx_ids, done.send_id);
-	if (done.zero || !req || req->op.peer != chan->peer)
+	if (done.zero || done.status == WIRE_STATUS_KEPT || !req || req->op.peer != chan->peer)
 		return CORE_RX_BAD;
 	return core_tx_take_done(req, &done) ? CORE_RX_DONE : CORE_RX_BAD;
 }
