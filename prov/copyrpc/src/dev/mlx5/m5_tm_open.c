@@ -17,6 +17,7 @@
 #include "util/log.h"
 
 #define M5_TM_SRQ       127u  /* receive WQEs; the device wants 33 before it delivers anything */
+#define M5_TM_OPS_MIN   256u  /* operations that may be in flight, of a short list */
 #define M5_TM_PEER_WRS  8u    /* requests and fetches of a peer that may be in flight, at least */
 #define M5_TM_BLOCKS_WR 4u    /* upper limit of the library's count */
 #define M5_TM_ROOM      8192u /* blocks of all peers' send queues: of 256, with libmlx5 */
@@ -32,7 +33,7 @@ uint32_t m5_tm_most(const struct m5_dev *dev)
 /* Returns the blocks of a command queue whose half has room to remove all (m5_tm_leaves_half). */
 static uint32_t m5_tm_ops(uint32_t tags)
 {
-	return 2 * tags;
+	return 2 * tags < M5_TM_OPS_MIN ? M5_TM_OPS_MIN : 2 * tags;
 }
 
 /* Returns 0 or -FI_EOPNOTSUPP. */
