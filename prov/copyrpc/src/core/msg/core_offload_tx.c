@@ -116,7 +116,7 @@ void core_offload_kept(struct core_tags_send *send)
 	if (req->state != CORE_TX_OFFLOADED) {
 		UTIL_WARN(EP_DATA,
 			  "a peer reports twice that it keeps a message: connection ended; "
-			  "use the same copyrpc in all processes\n");
+			  "use the same copyrpc in all processes, or FI_COPYRPC_TAG_OFFLOAD=0\n");
 		core_offload_end_peer(req->op.peer->offload);
 		return;
 	}

@@ -177,7 +177,10 @@ static int m5_tm_make_command(struct m5_tm *tm, uint32_t tags)
 	if (ret)
 		return ret;
 	if (tm->sq.mask + 1u < m5_tm_ops(tags)) {
-		UTIL_WARN(EP_CTRL, "%s: a command queue of %u blocks, %u are necessary\n",
+		UTIL_WARN(EP_CTRL,
+			  "%s: no tag matching by the device: its queue of operations has %u "
+			  "blocks of %u. Rings carry all messages; FI_COPYRPC_TAG_OFFLOAD=0 "
+			  "does without this warning\n",
 			  ib_dev_name(&tm->dev->ib), tm->sq.mask + 1u, m5_tm_ops(tags));
 		return -FI_EOPNOTSUPP;
 	}

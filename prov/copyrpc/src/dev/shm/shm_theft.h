@@ -8,8 +8,8 @@
  * load from private memory and with the time of a tick's polls. A load that takes longer than
  * allowed adds to a sum, a shorter one reduces it.
  *
- * What is allowed grows with the time between polls. Where the program does other work between
- * them, its lines leave the cache without a peer's help, and a miss costs it little.
+ * The limit of one load grows with the time between polls. Where the program does other work
+ * between them, its lines leave the cache without a peer's help, and a miss costs it little.
  *
  * Where there is no such counter (util_tick_count), no load is timed. Pure. Tests:
  * test/unit/dev/shm/test_shm_theft.c.
