@@ -30,7 +30,7 @@
  * the patrol make it active.
  *
  * Runs in the polling thread. Nothing blocks but the membarrier call (microseconds). Tests:
- * test/unit/dev/shm/test_shm_watch.c, test/stress/stress_shm_link.c.
+ * test/unit/dev/shm/test_shm_watch.c, test_shm_watch_theft.c, test/stress/stress_shm_link.c.
  */
 #ifndef DEV_SHM_SHM_WATCH_H
 #define DEV_SHM_SHM_WATCH_H
