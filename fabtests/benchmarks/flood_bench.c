@@ -265,14 +265,17 @@ static const struct kind {
 	make_fn *make;
 	unsigned victim;
 	void (*take)(unsigned victim);
+	bool is_limited; /* the limits on replies to strangers are reached */
 } kinds[] = {
-	{ "filtered", "session: header with another mark", make_session, 0, take_erpc },
-	{ "session", "session: the same without the filter", make_session, 1, take_erpc },
-	{ "garbage", "handshake: garbage", make_garbage, 0, take_cm },
-	{ "altered", "handshake: REQ with a wrong digest", make_altered, 0, take_cm },
-	{ "hello", "handshake: HELLO with an invented cookie", make_hello, 0, take_cm },
-	{ "req", "handshake: REQ, replied to by ACK", make_req, 0, take_cm },
-	{ "keyless", "handshake: REQ, where there is a job key", make_req, 1, take_cm },
+	{ "filtered", "session: header with another mark", make_session, 0, take_erpc, false },
+	{ "session", "session: the same without the filter", make_session, 1, take_erpc, false },
+	{ "garbage", "handshake: garbage", make_garbage, 0, take_cm, false },
+	{ "altered", "handshake: REQ with a wrong digest", make_altered, 0, take_cm, false },
+	{ "hello", "handshake: HELLO with an invented cookie", make_hello, 0, take_cm, false },
+	{ "hello-limited", "the same beyond the limits", make_hello, 0, take_cm, true },
+	{ "req", "handshake: REQ, replied to by ACK", make_req, 0, take_cm, false },
+	{ "req-limited", "the same beyond the limits", make_req, 0, take_cm, true },
+	{ "keyless", "handshake: REQ, where there is a job key", make_req, 1, take_cm, false },
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -322,6 +325,15 @@ static double send_all(const char *to, uint16_t port)
 	return (double)(util_clock_ns() - start) / BURST;
 }
 
+static void set_limits(const struct kind *kind)
+{
+	struct cm_stranger *stranger = &ceps[kind->victim]->stranger;
+
+	memset(stranger, 0, sizeof(*stranger));
+	if (kind->is_limited)
+		stranger->all_ns = UINT64_MAX;
+}
+
 static struct cost run_round(const struct kind *kind)
 {
 	uint16_t port = port_of_victim(kind);
@@ -329,6 +341,7 @@ static struct cost run_round(const struct kind *kind)
 	uint64_t start;
 
 	make_packets(kind);
+	set_limits(kind);
 	send_all(NOWHERE, port); /* warms up */
 	cost.send = send_all(NOWHERE, port);
 	cost.arrive = send_all(HERE, port) - cost.send;

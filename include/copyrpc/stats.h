@@ -148,6 +148,7 @@ struct copyrpc_stats_handshakes {
 	uint64_t unused_refused;   /* HELLO datagrams of hosts with too many unused connections */
 	uint64_t cookies_renewed;  /* times that all cookies were made invalid (cm_ended.h) */
 	uint64_t accept_pauses; /* pauses in accepting: no descriptor, or no room (cm_closer.h) */
+	uint64_t rx_limited;    /* datagrams of unproved senders, dropped: too many a second */
 };
 
 struct copyrpc_stats_endpoint {

@@ -81,6 +81,7 @@ static const struct stats_member stats_handshakes_members[] = {
 	STATS_HANDSHAKES(rx_unproven),     STATS_HANDSHAKES(incoming_evicted),
 	STATS_HANDSHAKES(pending_evicted), STATS_HANDSHAKES(unused_refused),
 	STATS_HANDSHAKES(cookies_renewed), STATS_HANDSHAKES(accept_pauses),
+	STATS_HANDSHAKES(rx_limited),
 };
 
 /** Writes counters, each behind a separator: `sep` before the first one. */

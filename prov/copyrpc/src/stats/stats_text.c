@@ -163,7 +163,7 @@ static void stats_text_waits(FILE *out, const struct copyrpc_stats_peer *sum,
 		{ "another user", eps->handshakes.incoming_foreign + eps->handshakes.rx_unproven },
 		{ "bad cookie", eps->handshakes.rx_bad_cookie },
 		{ "too many", eps->handshakes.incoming_evicted + eps->handshakes.pending_evicted +
-				      eps->handshakes.unused_refused },
+				      eps->handshakes.unused_refused + eps->handshakes.rx_limited },
 		{ "peer's port closed", eps->handshakes.rx_refused });
 	STATS_LINE(out, "connections", { "up", eps->connects },
 		   { "closed by the peer", eps->closed }, { "peer died", eps->died },

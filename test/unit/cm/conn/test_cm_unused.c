@@ -78,7 +78,7 @@ static const char *other_host(void)
 	for (int i = 3;; i++) {
 		snprintf(ip, sizeof(ip), "127.0.0.%d", i);
 		cm_test_addr(ip, 1, &other);
-		if (cm_pending_host(a.cep, &other) != cm_pending_host(a.cep, &crowded))
+		if (cm_ep_host(a.cep, &other) != cm_ep_host(a.cep, &crowded))
 			return ip;
 	}
 }

@@ -3,7 +3,6 @@
 #include "cm/base/cm_mac.h"
 
 #include <assert.h>
-#include <endian.h>
 #include <rdma/fi_errno.h>
 #include <sodium.h>
 #include <string.h>
@@ -11,13 +10,14 @@
 static_assert(CM_MAC_KEY_LEN >= crypto_generichash_KEYBYTES_MIN &&
 		      CM_MAC_KEY_LEN <= crypto_generichash_KEYBYTES_MAX,
 	      "the key fits the hash");
-static_assert(CM_MAC_KEY_LEN >= crypto_shorthash_KEYBYTES, "the secret fits the table's hash");
+static_assert(CM_MAC_KEY_LEN == crypto_shorthash_KEYBYTES + crypto_shorthash_siphashx24_KEYBYTES,
+	      "the secret is a key for tables and one for cookies");
+static_assert(WIRE_CM_COOKIE_LEN == crypto_shorthash_siphashx24_BYTES, "the hash fills a cookie");
 
 /* Prefix of each hashed text, so that a value made for one use is invalid in another. */
 static const char cm_mac_use_key[16] = "copyrpc-key-1";
 static const char cm_mac_use_packet[16] = "copyrpc-packet1";
 static const char cm_mac_use_plain[16] = "copyrpc-plain-1";
-static const char cm_mac_use_cookie[16] = "copyrpc-cookie1";
 
 int cm_mac_init(void)
 {
@@ -43,23 +43,22 @@ void cm_mac_key_wipe(struct cm_mac_key *key)
 	sodium_memzero(key, sizeof(*key));
 }
 
-/* Hashes an address without its interface index, which differs between the ends. */
-static void cm_mac_add_addr(crypto_generichash_state *st, const union cm_addr *addr)
+/* Writes an address without its interface index, which differs between the ends. */
+static void cm_mac_write_addr(const union cm_addr *addr, uint8_t bytes[WIRE_CM_ADDR_LEN])
 {
 	struct wire_cm_addr wire;
-	uint8_t bytes[WIRE_CM_ADDR_LEN];
 
 	cm_addr_to_wire(addr, &wire);
 	wire.scope = 0;
 	wire_cm_addr_encode(&wire, bytes);
-	crypto_generichash_update(st, bytes, sizeof(bytes));
 }
 
-static void cm_mac_add_u64(crypto_generichash_state *st, uint64_t v)
+static void cm_mac_add_addr(crypto_generichash_state *st, const union cm_addr *addr)
 {
-	uint64_t le = htole64(v);
+	uint8_t bytes[WIRE_CM_ADDR_LEN];
 
-	crypto_generichash_update(st, (const uint8_t *)&le, sizeof(le));
+	cm_mac_write_addr(addr, bytes);
+	crypto_generichash_update(st, bytes, sizeof(bytes));
 }
 
 /** Writes the digest of a packet without a key: it detects damage, not forgery. */
@@ -120,17 +119,14 @@ void cm_cookie_renew(struct cm_cookie_jar *jar)
 static void cm_cookie_compute(const struct cm_cookie_jar *jar, const union cm_addr *addr,
 			      uint64_t inc, uint64_t nonce, uint64_t tick, uint8_t *cookie)
 {
-	crypto_generichash_state st;
+	struct {
+		uint8_t addr[WIRE_CM_ADDR_LEN];
+		uint64_t inc, nonce, tick, era;
+	} text = { .inc = inc, .nonce = nonce, .tick = tick, .era = jar->era };
 
-	crypto_generichash_init(&st, jar->secret, sizeof(jar->secret), WIRE_CM_COOKIE_LEN);
-	crypto_generichash_update(&st, (const uint8_t *)cm_mac_use_cookie,
-				  sizeof(cm_mac_use_cookie));
-	cm_mac_add_addr(&st, addr);
-	cm_mac_add_u64(&st, inc);
-	cm_mac_add_u64(&st, nonce);
-	cm_mac_add_u64(&st, tick);
-	cm_mac_add_u64(&st, jar->era);
-	crypto_generichash_final(&st, cookie, WIRE_CM_COOKIE_LEN);
+	cm_mac_write_addr(addr, text.addr);
+	crypto_shorthash_siphashx24(cookie, (const uint8_t *)&text, sizeof(text),
+				    jar->secret + crypto_shorthash_KEYBYTES);
 }
 
 void cm_cookie_make(const struct cm_cookie_jar *jar, const union cm_addr *addr, uint64_t inc,

@@ -7,9 +7,9 @@
  * third party. Without a job key the MAC is an unkeyed digest of the packet: one that was altered
  * on its way is dropped, as is one of an end with a key. Both ends have the key, or neither.
  *
- * Cookie: keyed hash of the sender's address, incarnation and nonce and the current half minute,
- * under a secret of the CM endpoint. A valid cookie proves that the sender received our ACK at that
- * address, without any state here.
+ * Cookie: keyed hash (SipHash) of the sender's address, incarnation and nonce and the current half
+ * minute, under a secret of the CM endpoint. A valid cookie proves that the sender received our
+ * ACK at that address, without any state here.
  *
  * Pure except for the random functions; call cm_mac_init first.
  */

@@ -33,6 +33,8 @@ struct cm_hello {
 
 static void cm_hello_reply(struct cm_ep *cep, const struct cm_hello *hello, struct wire_cm_pkt *pkt)
 {
+	if (hello->fd < 0 && !cm_stranger_take(cep, &hello->via.to, util_clock_ns()))
+		return;
 	cm_pkt_send(cep, hello->fd, &hello->via, pkt, NULL);
 	if (hello->fd >= 0)
 		close(hello->fd);

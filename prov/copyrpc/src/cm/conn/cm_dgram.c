@@ -226,7 +226,9 @@ static void cm_dgram_reply_unknown(struct cm_ep *cep, const struct cm_route *via
 				   .dst_inc = pkt->src_inc };
 
 	cep->stats->rx_stale++;
-	if (pkt->type == WIRE_CM_WELCOME || pkt->type == WIRE_CM_READY || pkt->type == WIRE_CM_PING)
+	if (pkt->type != WIRE_CM_WELCOME && pkt->type != WIRE_CM_READY && pkt->type != WIRE_CM_PING)
+		return;
+	if (cm_stranger_take(cep, &via->to, util_clock_ns()))
 		cm_udp_send(cep, &bye, via);
 }
 

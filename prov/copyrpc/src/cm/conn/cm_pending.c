@@ -10,25 +10,12 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-uint32_t cm_pending_host(const struct cm_ep *cep, const union cm_addr *addr)
-{
-	union cm_addr host;
-
-	memset(&host, 0, sizeof(host));
-	host.sa.sa_family = addr->sa.sa_family;
-	if (addr->sa.sa_family == AF_INET)
-		host.in.sin_addr = addr->in.sin_addr;
-	else
-		memcpy(&host.in6.sin6_addr, &addr->in6.sin6_addr, 8);
-	return (uint32_t)(cm_mac_table_hash(&cep->jar, &host) % CM_PENDING_HOSTS);
-}
-
 void cm_pending_add(struct cm_conn *conn, uint64_t now_ns)
 {
 	struct cm_ep *cep = conn->cep;
 
 	conn->pending_ns = now_ns;
-	conn->pending_host = cm_pending_host(cep, &conn->via.to);
+	conn->pending_host = cm_ep_host(cep, &conn->via.to);
 	util_list_push_back(&cep->pending, &conn->pending_link);
 	cep->pending_cnt++;
 }
@@ -57,12 +44,12 @@ static struct cm_conn *cm_pending_of(struct util_list *link)
 }
 
 /** Returns the oldest conn of the host with the most pending ones, or NULL. */
-static struct cm_conn *cm_pending_oldest(struct cm_ep *cep, uint16_t cnt[CM_PENDING_HOSTS])
+static struct cm_conn *cm_pending_oldest(struct cm_ep *cep, uint16_t cnt[CM_EP_HOSTS])
 {
 	struct cm_conn *oldest = NULL;
 	struct util_list *it;
 
-	memset(cnt, 0, CM_PENDING_HOSTS * sizeof(cnt[0]));
+	memset(cnt, 0, CM_EP_HOSTS * sizeof(cnt[0]));
 	for (it = cep->pending.next; it != &cep->pending; it = it->next)
 		cnt[cm_pending_of(it)->pending_host]++;
 	for (it = cep->pending.next; it != &cep->pending; it = it->next)
@@ -73,7 +60,7 @@ static struct cm_conn *cm_pending_oldest(struct cm_ep *cep, uint16_t cnt[CM_PEND
 
 bool cm_pending_make_room(struct cm_ep *cep, const union cm_addr *addr, uint64_t now_ns)
 {
-	uint16_t cnt[CM_PENDING_HOSTS];
+	uint16_t cnt[CM_EP_HOSTS];
 	struct cm_conn *oldest;
 	uint64_t due_ms;
 
@@ -82,9 +69,8 @@ bool cm_pending_make_room(struct cm_ep *cep, const union cm_addr *addr, uint64_t
 	if (cep->pending_cnt < CM_PENDING_MAX)
 		return true;
 	oldest = cm_pending_oldest(cep, cnt);
-	due_ms = cnt[cm_pending_host(cep, addr)] + 1 < cnt[oldest->pending_host]
-			 ? CM_PENDING_MS
-			 : CM_PENDING_OLD_MS;
+	due_ms = cnt[cm_ep_host(cep, addr)] + 1 < cnt[oldest->pending_host] ? CM_PENDING_MS
+									    : CM_PENDING_OLD_MS;
 	if (now_ns < oldest->pending_ns + due_ms * UTIL_NS_PER_MS)
 		return false;
 	cep->stats->pending_evicted++;

@@ -35,11 +35,6 @@ struct cm_conn;
 #define CM_PENDING_MS     1000u
 #define CM_PENDING_OLD_MS 4000u
 
-/**
- * Returns the counter index of the address's host. Keyed, so that no sender can choose a collision.
- */
-uint32_t cm_pending_host(const struct cm_ep *cep, const union cm_addr *addr);
-
 /** Adds a conn that was sent WELCOME. */
 void cm_pending_add(struct cm_conn *conn, uint64_t now_ns);
 /** Removes a conn that is no longer pending. */

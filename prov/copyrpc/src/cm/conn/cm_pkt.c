@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cm/conn/cm_udp.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 static_assert(CM_ENGINE_MAX == WIRE_CM_ENGINE_MAX, "connection parameters fit a packet");
@@ -48,21 +49,54 @@ static bool cm_pkt_is_genuine(const struct cm_ep *cep, const struct cm_route *vi
 	return cm_mac_check(&cep->node->key, &via->to, cm_ep_sock_addr(cep, via->sock), buf, len);
 }
 
-int cm_pkt_open(struct cm_ep *cep, const struct cm_route *via, const uint8_t *buf, size_t len,
-		struct wire_cm_pkt *pkt)
+/** Decodes a packet. Returns -FI_EINVAL, counted, if it is none. */
+static int cm_pkt_decode(struct cm_ep *cep, const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt)
 {
 	int ret = wire_cm_decode(buf, len, pkt);
 
 	cep->stats->rx_pkts++;
-	if (ret && ret != -FI_ENOPROTOOPT) {
-		cep->stats->rx_malformed++;
-		return -FI_EINVAL;
-	}
-	if (!cm_pkt_is_genuine(cep, via, buf, len)) {
-		cm_pkt_warn_key(cep, &via->to);
-		return -FI_EKEYREJECTED;
-	}
-	return ret;
+	if (!ret || ret == -FI_ENOPROTOOPT)
+		return ret;
+	cep->stats->rx_malformed++;
+	return -FI_EINVAL;
+}
+
+/** Returns `ret`, the result of decoding, or -FI_EKEYREJECTED if the MAC is not valid. */
+static int cm_pkt_check(struct cm_ep *cep, const struct cm_route *via, const uint8_t *buf,
+			size_t len, int ret)
+{
+	if (ret == -FI_EINVAL || cm_pkt_is_genuine(cep, via, buf, len))
+		return ret;
+	cm_pkt_warn_key(cep, &via->to);
+	return -FI_EKEYREJECTED;
+}
+
+int cm_pkt_open(struct cm_ep *cep, const struct cm_route *via, const uint8_t *buf, size_t len,
+		struct wire_cm_pkt *pkt)
+{
+	return cm_pkt_check(cep, via, buf, len, cm_pkt_decode(cep, buf, len, pkt));
+}
+
+static int cm_pkt_drop_stranger(struct cm_ep *cep)
+{
+	cep->stats->rx_limited++;
+	UTIL_WARN_SELDOM(
+		EP_CTRL,
+		"dropping requests for connections: more than %u a second of a host, or "
+		"%u in all; if this is an attack, FI_COPYRPC_JOB_KEY lets the processes of "
+		"the job connect nevertheless\n",
+		CM_STRANGER_HOST_S, CM_STRANGER_ALL_S);
+	return -FI_EAGAIN;
+}
+
+int cm_pkt_open_datagram(struct cm_ep *cep, const struct cm_route *via, const uint8_t *buf,
+			 size_t len, struct wire_cm_pkt *pkt)
+{
+	int ret = cm_pkt_decode(cep, buf, len, pkt);
+
+	if (ret != -FI_EINVAL && cm_stranger_exceeds(cep, &via->to, pkt, util_clock_ns()))
+		return cm_pkt_drop_stranger(cep);
+	return cm_pkt_check(cep, via, buf, len, ret);
 }
 
 int cm_pkt_open_first(struct cm_ep *cep, const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt,

@@ -32,6 +32,12 @@ size_t cm_pkt_seal(struct cm_ep *cep, const struct cm_route *via, struct wire_cm
 int cm_pkt_open(struct cm_ep *cep, const struct cm_route *via, const uint8_t *buf, size_t len,
 		struct wire_cm_pkt *pkt);
 /**
+ * Does the same with a datagram. Returns -FI_EAGAIN too, for one of a stranger that is beyond the
+ * limits (cm_stranger.h).
+ */
+int cm_pkt_open_datagram(struct cm_ep *cep, const struct cm_route *via, const uint8_t *buf,
+			 size_t len, struct wire_cm_pkt *pkt);
+/**
  * Does the same with the first packet of a stream, a HELLO, which contains the address of its
  * sender. Writes the route by which the sender requested its cookie.
  */

@@ -178,6 +178,8 @@ static void cm_udp_refuse(struct cm_ep *cep, const struct cm_route *via,
 {
 	struct wire_cm_pkt pkt;
 
+	if (!cm_stranger_take(cep, &via->to, util_clock_ns()))
+		return;
 	cm_pkt_nak(&pkt, req->nonce, req->src_inc, err, text);
 	cep->stats->tx_naks++;
 	cm_udp_send(cep, &pkt, via);
@@ -190,9 +192,11 @@ static void cm_udp_send_ack(struct cm_ep *cep, const struct cm_route *via,
 				   .nonce = req->nonce,
 				   .dst_inc = req->src_inc,
 				   .features = CM_FEATURES };
+	uint64_t now_ns = util_clock_ns();
 
-	cm_cookie_make(&cep->jar, &via->to, req->src_inc, req->nonce, util_clock_ns(),
-		       pkt.ack.cookie);
+	if (!cm_stranger_take(cep, &via->to, now_ns))
+		return;
+	cm_cookie_make(&cep->jar, &via->to, req->src_inc, req->nonce, now_ns, pkt.ack.cookie);
 	memcpy(pkt.ack.name, cep->name, WIRE_CM_NAME_LEN);
 	pkt.ack.paths = cm_ep_sound_paths(cep, cep->paths.all & req->req.paths);
 	cep->stats->tx_acks++;
@@ -246,7 +250,7 @@ static void cm_udp_on_datagram(struct cm_ep *cep, const struct cm_route *via, co
 			       size_t len)
 {
 	struct wire_cm_pkt pkt;
-	int ret = cm_pkt_open(cep, via, buf, len, &pkt);
+	int ret = cm_pkt_open_datagram(cep, via, buf, len, &pkt);
 
 	if (ret == -FI_ENOPROTOOPT && pkt.type == WIRE_CM_REQ && len >= WIRE_CM_NAK_MAX)
 		cm_udp_refuse(cep, via, &pkt, ret,

@@ -12,9 +12,9 @@ void cm_unused_add(struct cm_conn *conn)
 	if (!conn->accepted_ns || !(conn->path & (WIRE_CM_PATH_UD | WIRE_CM_PATH_UDP)))
 		return;
 	conn->is_held = true;
-	conn->cep->held_cnt[cm_pending_host(conn->cep, &conn->via.to)]++;
+	conn->cep->held_cnt[cm_ep_host(conn->cep, &conn->via.to)]++;
 	conn->is_unused = true;
-	conn->cep->unused_cnt[cm_pending_host(conn->cep, &conn->via.to)]++;
+	conn->cep->unused_cnt[cm_ep_host(conn->cep, &conn->via.to)]++;
 }
 
 void cm_unused_remove(struct cm_conn *conn)
@@ -22,7 +22,7 @@ void cm_unused_remove(struct cm_conn *conn)
 	if (!conn->is_unused)
 		return;
 	conn->is_unused = false;
-	conn->cep->unused_cnt[cm_pending_host(conn->cep, &conn->via.to)]--;
+	conn->cep->unused_cnt[cm_ep_host(conn->cep, &conn->via.to)]--;
 }
 
 void cm_unused_end(struct cm_conn *conn)
@@ -31,7 +31,7 @@ void cm_unused_end(struct cm_conn *conn)
 	if (!conn->is_held)
 		return;
 	conn->is_held = false;
-	conn->cep->held_cnt[cm_pending_host(conn->cep, &conn->via.to)]--;
+	conn->cep->held_cnt[cm_ep_host(conn->cep, &conn->via.to)]--;
 }
 
 /** Uncounts the connections on which the engine has received a message since. */
@@ -50,7 +50,7 @@ static void cm_unused_sweep(struct cm_ep *cep)
 
 bool cm_unused_has_room(struct cm_ep *cep, const union cm_addr *addr, uint64_t now_ns)
 {
-	uint32_t host = cm_pending_host(cep, addr);
+	uint32_t host = cm_ep_host(cep, addr);
 	const uint32_t *cnt = &cep->unused_cnt[host];
 
 	if (cep->held_cnt[host] >= cep->held_max)

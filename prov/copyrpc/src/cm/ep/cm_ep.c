@@ -2,6 +2,8 @@
 /* State of a CM endpoint: address, statistics, the peer it admits. See cm_ep.h. */
 #include "cm/ep/cm_ep.h"
 
+#include <string.h>
+
 #include "cm/base/cm_local.h"
 
 void cm_ep_addr(const struct cm_ep *cep, struct sockaddr_storage *addr)
@@ -70,6 +72,19 @@ bool cm_ep_admits(const struct cm_ep *cep, const union cm_addr *addr, uint64_t i
 {
 	return !cep->is_private ||
 	       (inc == cep->admitted_inc && cm_addr_is_equal(addr, &cep->admitted));
+}
+
+uint32_t cm_ep_host(const struct cm_ep *cep, const union cm_addr *addr)
+{
+	union cm_addr host;
+
+	memset(&host, 0, sizeof(host));
+	host.sa.sa_family = addr->sa.sa_family;
+	if (addr->sa.sa_family == AF_INET)
+		host.in.sin_addr = addr->in.sin_addr;
+	else
+		memcpy(&host.in6.sin6_addr, &addr->in6.sin6_addr, 8);
+	return (uint32_t)(cm_mac_table_hash(&cep->jar, &host) % CM_EP_HOSTS);
 }
 
 int cm_ep_find_local(const struct cm_ep *cep, const union cm_addr *addr)

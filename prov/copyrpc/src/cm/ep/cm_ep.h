@@ -21,6 +21,7 @@
 #include "cm/base/cm_timer.h"
 #include "cm/ep/cm_ended.h"
 #include "cm/ep/cm_peer.h"
+#include "cm/ep/cm_stranger.h"
 #include "cm/node/cm_node.h"
 #include "util/job_name.h"
 #include "util/list.h"
@@ -32,7 +33,7 @@
 	 WIRE_CM_FEATURE_FAILBACK | WIRE_CM_FEATURE_RAILS | WIRE_CM_FEATURE_ROOM)
 
 /** Counters of hosts; hosts that collide share one. */
-#define CM_PENDING_HOSTS 1024u
+#define CM_EP_HOSTS 1024u
 
 struct cm_connreq;
 
@@ -66,16 +67,17 @@ struct cm_ep {
 	struct util_list conns;    /* cm_conn.cep_link: every conn not yet put */
 	struct util_list incoming; /* cm_incoming.link, oldest first */
 	uint32_t incoming_cnt;
-	struct util_list req_queue;            /* cm_req.queue_link: requests without a slot */
-	uint32_t req_slot_cnt;                 /* requests being probed */
-	struct util_list pending;              /* cm_conn.pending_link, oldest first */
-	uint32_t pending_cnt;                  /* conns without a stream in WELCOME_SENT */
-	uint32_t zombie_cnt;                   /* failed ones, not yet put (cm_pending.h) */
-	struct cm_ended ended;                 /* attempts whose HELLO is not accepted again */
-	uint32_t watched_cnt;                  /* conns without a stream in UP */
-	uint32_t unused_cnt[CM_PENDING_HOSTS]; /* cm_unused.h, by host */
+	struct util_list req_queue;       /* cm_req.queue_link: requests without a slot */
+	uint32_t req_slot_cnt;            /* requests being probed */
+	struct util_list pending;         /* cm_conn.pending_link, oldest first */
+	uint32_t pending_cnt;             /* conns without a stream in WELCOME_SENT */
+	uint32_t zombie_cnt;              /* failed ones, not yet put (cm_pending.h) */
+	struct cm_ended ended;            /* attempts whose HELLO is not accepted again */
+	struct cm_stranger stranger;      /* limit on replies to senders without a proof */
+	uint32_t watched_cnt;             /* conns without a stream in UP */
+	uint32_t unused_cnt[CM_EP_HOSTS]; /* cm_unused.h, by host */
 	uint32_t unused_max;
-	uint32_t held_cnt[CM_PENDING_HOSTS]; /* cm_unused.h, by host */
+	uint32_t held_cnt[CM_EP_HOSTS]; /* cm_unused.h, by host */
 	uint32_t held_max;
 	uint64_t unused_sweep_ns; /* earliest time of the next sweep */
 	bool is_private;          /* connects with `admitted` alone */
@@ -97,6 +99,12 @@ static inline const union cm_addr *cm_ep_sock_addr(const struct cm_ep *cep, uint
 {
 	return sock ? &cep->socks[sock].addr : &cep->addr;
 }
+
+/**
+ * Returns the counter index, below CM_EP_HOSTS, of the host of an address: an IPv4 address or an
+ * IPv6 /64 network. Keyed, so that no sender can choose a collision.
+ */
+uint32_t cm_ep_host(const struct cm_ep *cep, const union cm_addr *addr);
 
 /**
  * Returns 1 if `addr` is an address of this host, 0 if not, or -FI_E* if that is unknown. Asks the
