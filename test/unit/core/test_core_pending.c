@@ -177,6 +177,7 @@ static void play(struct rng *rng, unsigned silent_of_8)
 	for (; completed < sent; completed++)
 		if (!silent[completed])
 			expect_good(&ctx[completed]);
+	cr_expect_not(core_pending_is_open(&chan->peer->pending));
 }
 
 Test(core_pending, mixed_kinds_complete_in_order_at_any_acknowledgement)
@@ -185,8 +186,34 @@ Test(core_pending, mixed_kinds_complete_in_order_at_any_acknowledgement)
 
 	a->ep.tx.cntr = NULL;
 	core_comp_update(&a->ep.tx);
-	for (unsigned silent_of_8 = 0; silent_of_8 < 8; silent_of_8++)
+	for (unsigned silent_of_8 = 0; silent_of_8 <= 8; silent_of_8++)
 		play(&rng, silent_of_8);
+	expect_none();
+}
+
+/* The acknowledgement of some of them leaves the others, each with its error. */
+Test(core_pending, silent_sends_that_have_not_arrived_fail_one_by_one)
+{
+	struct core_chan *chan = core_peer_lookup(&a->ep, 1)->chan;
+	struct rng rng = { .state = rng_env("COPYRPC_TEST_SEED", 2) };
+	unsigned sent = 100 + (unsigned)rng_below(&rng, 100);
+	unsigned arrived = (unsigned)rng_below(&rng, sent);
+	uint64_t pos[200];
+
+	a->ep.tx.cntr = NULL;
+	core_comp_update(&a->ep.tx);
+	for (unsigned i = 0; i < sent; i++) {
+		cr_assert_eq(post(NULL, 0, true), 0);
+		pos[i] = *chan->posted;
+	}
+	for (unsigned i = 0; i < arrived; i += 1 + (unsigned)rng_below(&rng, 9))
+		core_pending_on_acked(chan, pos[i]);
+	core_pending_on_acked(chan, pos[arrived]);
+	expect_none();
+	fake_engine_kill(&a->ep, &nodes[1].ep, -FI_EIO);
+	nodes_settle(nodes, 2);
+	for (unsigned i = arrived + 1; i < sent; i++)
+		expect_bad(NULL, FI_EIO);
 	expect_none();
 }
 

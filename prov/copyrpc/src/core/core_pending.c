@@ -26,6 +26,21 @@ static inline bool core_pending_is_common(uint64_t pos)
 	return !(pos & (CORE_PENDING_NO_COMP | CORE_PENDING_COUNT | CORE_PENDING_NO_CTX));
 }
 
+/** Returns true for an entry that ends without a trace, unless it fails. */
+static inline bool core_pending_is_quiet(uint64_t pos)
+{
+	return (pos & (CORE_PENDING_NO_COMP | CORE_PENDING_COUNT)) == CORE_PENDING_NO_COMP;
+}
+
+/** Counts an entry by its kind, and one that leaves with -1. */
+static inline void core_pending_count(struct core_pending *pending, uint64_t pos, int cnt)
+{
+	if (core_pending_is_quiet(pos))
+		pending->quiet_cnt += (uint64_t)cnt;
+	else if (!core_pending_is_common(pos))
+		pending->odd_cnt += (uint64_t)cnt;
+}
+
 /** Returns the number of the next entry. */
 static inline uint64_t core_pending_tail(const struct core_pending *pending)
 {
@@ -100,9 +115,9 @@ void core_pending_add(struct core_peer *peer, void *context, uint64_t flags, boo
 		return;
 	}
 	core_pending_set_window(pending, tail);
-	pending->odd_cnt += !core_pending_is_common(kind);
+	core_pending_count(pending, kind, 1);
 	*pending->next++ = slot;
-	if ((kind & CORE_PENDING_NO_COMP) && !(kind & CORE_PENDING_COUNT))
+	if (core_pending_is_quiet(kind))
 		return;
 	peer->chan->awaited = *peer->chan->posted;
 	if (silent || (flags & FI_INJECT)) /* sent with CORE_SEND_NOW */
@@ -126,7 +141,7 @@ static inline uint64_t core_pending_common_end(const struct core_pending *pendin
 	uint64_t at = pending->head, tail = core_pending_tail(pending);
 
 	/* The last entry: not next[-1], which lies outside the slots behind a wrap. */
-	if (UTIL_LIKELY(!pending->odd_cnt &&
+	if (UTIL_LIKELY(!(pending->odd_cnt | pending->quiet_cnt) &&
 			core_pending_is_acked(core_pending_at(pending, tail - 1), arrived)))
 		return tail;
 	while (at != tail && core_pending_is_acked(core_pending_at(pending, at), arrived) &&
@@ -169,12 +184,23 @@ static inline void core_pending_complete(struct core_pending *pending, struct co
 	}
 }
 
-void core_pending_on_acked(struct core_chan *chan, uint64_t pos)
+/** Drops the arrived entries before `tail`, all quiet. */
+static inline void core_pending_drop(struct core_pending *pending, uint64_t tail, uint64_t arrived)
 {
-	struct core_pending *pending = &chan->peer->pending;
-	struct core_comp *tx = &chan->peer->ep->tx;
-	uint64_t tail = core_pending_tail(pending);
+	uint64_t at = pending->head;
 
+	if (UTIL_LIKELY(core_pending_is_acked(core_pending_at(pending, tail - 1), arrived)))
+		at = tail;
+	while (at != tail && core_pending_is_acked(core_pending_at(pending, at), arrived))
+		at++;
+	pending->quiet_cnt -= at - pending->head;
+	pending->head = at;
+}
+
+/** Ends the arrived entries before `tail`, of any kinds. */
+static inline void core_pending_end_each(struct core_pending *pending, struct core_comp *tx,
+					 uint64_t tail, uint64_t pos)
+{
 	for (; pending->head != tail; pending->head++) {
 		const struct core_pending_slot *slot;
 
@@ -184,9 +210,20 @@ void core_pending_on_acked(struct core_chan *chan, uint64_t pos)
 		slot = core_pending_at(pending, pending->head);
 		if (pending->head == tail || !core_pending_is_acked(slot, pos))
 			break;
-		pending->odd_cnt -= !core_pending_is_common(slot->pos);
+		core_pending_count(pending, slot->pos, -1);
 		core_pending_end(tx, slot);
 	}
+}
+
+void core_pending_on_acked(struct core_chan *chan, uint64_t pos)
+{
+	struct core_pending *pending = &chan->peer->pending;
+	uint64_t tail = core_pending_tail(pending);
+
+	if (pending->quiet_cnt && pending->quiet_cnt == tail - pending->head)
+		core_pending_drop(pending, tail, pos);
+	else
+		core_pending_end_each(pending, &chan->peer->ep->tx, tail, pos);
 	if (UTIL_LIKELY(pending->head == tail && pending->slots))
 		core_pending_restart(pending);
 	else if (pending->slots)
@@ -244,7 +281,7 @@ void core_pending_fail_peer(struct core_peer *peer, int err)
 		cnt++;
 		silent_cnt += (slot->pos & CORE_PENDING_NO_CTX) != 0;
 	}
-	pending->odd_cnt = 0;
+	pending->quiet_cnt = pending->odd_cnt = 0;
 	if (cnt && peer->ep->tx.cq)
 		core_pending_log(cnt, silent_cnt, err);
 }

@@ -26,7 +26,8 @@ struct core_peer;
 
 /**
  * Bits of a pending completion, all below WIRE_ALIGN. Without NO_COMP, COUNT and NO_CTX it is
- * common: a completion with a context, and no counter.
+ * common: a completion with a context, and no counter. With NO_COMP and without COUNT it is quiet:
+ * only its failure is reported.
  */
 enum core_pending_kind {
 	CORE_PENDING_NO_COMP = 1 << 0,        /* no completion is written */
@@ -36,8 +37,8 @@ enum core_pending_kind {
 };
 
 struct core_pending_slot {
-	uint64_t pos; /* end of the message on the ring, a multiple of WIRE_ALIGN, plus its kind */
-	void *context;
+	uint64_t pos;  /* end of the message on the ring, a multiple of WIRE_ALIGN, plus its kind */
+	void *context; /* not set with CORE_PENDING_NO_CTX */
 };
 
 struct core_pending {
@@ -47,7 +48,8 @@ struct core_pending {
 	struct core_pending_slot *stop; /* end of the free slots after `next`, up to the wrap */
 	uint64_t lap;                   /* number of the entry in slots[0] in this lap */
 	uint64_t head;                  /* number of the oldest entry, at slots[head & mask] */
-	uint64_t odd_cnt;               /* entries that are not common */
+	uint64_t quiet_cnt;             /* quiet entries */
+	uint64_t odd_cnt;               /* entries that are neither common nor quiet */
 };
 
 /**
@@ -73,6 +75,24 @@ static inline bool core_pending_push(struct core_pending *pending, struct core_c
 	slot->context = context;
 	pending->next = slot + 1;
 	chan->awaited = pos;
+	return true;
+}
+
+/**
+ * Records an injected send without completion and counter. Returns false, and does nothing, if
+ * there is no free slot before the wrap.
+ */
+static inline bool core_pending_push_quiet(struct core_pending *pending,
+					   const struct core_chan *chan, bool tagged)
+{
+	struct core_pending_slot *slot = pending->next;
+
+	if (UTIL_UNLIKELY(slot == pending->stop))
+		return false;
+	slot->pos = *chan->posted | (tagged ? FI_TAGGED : FI_MSG) | CORE_PENDING_NO_COMP |
+		    CORE_PENDING_NO_CTX;
+	pending->next = slot + 1;
+	pending->quiet_cnt++;
 	return true;
 }
 

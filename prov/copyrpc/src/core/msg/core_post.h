@@ -43,6 +43,17 @@ enum core_post_end {
 	CORE_POST_DEFERS,    /* injected, without a completion; the message may leave later */
 };
 
+/** Records a send that the channel has accepted. Returns false where core_pending_add must. */
+UTIL_INLINE bool core_post_push_pending(struct core_peer *peer, void *context, bool tagged,
+					bool silent)
+{
+	const struct core_comp *tx = &peer->ep->tx;
+
+	if (silent)
+		return !tx->cntr && core_pending_push_quiet(&peer->pending, peer->chan, tagged);
+	return tx->plain && core_pending_push(&peer->pending, peer->chan, context, tagged);
+}
+
 /**
  * Sends one buffer, as core_tx_send. FI_REMOTE_CQ_DATA and FI_MORE in flags should be constants
  * where the send is not by message.
@@ -80,8 +91,7 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 				core_tx_copied_cold(peer, kept.len, tagged, ret);
 		}
 		if (!(flags & FI_INJECT_COMPLETE)) {
-			if (silent || !cq ||
-			    !core_pending_push(&peer->pending, peer->chan, context, tagged))
+			if (!core_post_push_pending(peer, context, tagged, silent))
 				core_pending_add(peer, context, flags, tagged, silent);
 			if (end == CORE_POST_LEAVES && (ret & CORE_SEND_STAYS))
 				core_tx_stays_cold(peer);
