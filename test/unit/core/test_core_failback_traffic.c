@@ -36,6 +36,12 @@ static void post(struct rng *rng, unsigned at)
 		send_cnt[at]++;
 }
 
+/** Returns whether the context of a completion is that of a send. */
+static bool is_sent(unsigned at, const uint8_t *context)
+{
+	return (uintptr_t)context - (uintptr_t)sent[at] < sizeof(sent[at]);
+}
+
 /** Checks that the receive which was posted as number i has message i. */
 static void check_received(unsigned at, const uint8_t *buf, size_t len)
 {
@@ -54,7 +60,7 @@ static void poll_all(unsigned at)
 	while ((ret = node_poll(&pair_nodes[at], &e, &err))) {
 		MUST(ret == 1);
 		context = e.e.op_context;
-		if (context >= sent[at][0] && context < sent[at][0] + sizeof(sent[at]))
+		if (is_sent(at, context))
 			sends_ended[at]++;
 		else
 			check_received(at, context, e.e.len);
