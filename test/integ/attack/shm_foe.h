@@ -14,6 +14,7 @@
 #define FOE_TAG      0xf0e0000000000000ull
 #define FOE_LEN      (256u << 10) /* bytes of a long message, either way */
 #define FOE_MESSAGES 4u           /* long messages each way of one life */
+#define FOE_PACE     50000u       /* honest messages from one life to the next, at least */
 
 /** Memory of the attacked process and its foes. */
 struct foe_desk {
@@ -22,6 +23,7 @@ struct foe_desk {
 	uint32_t life;          /* counts foes; set after `foe` */
 	uint32_t armed;         /* 0: the foe scribbles over memory of its own, equally long */
 	uint32_t lives[2];      /* foes that scribbled, without and with effect */
+	uint64_t honest_cnt;    /* honest messages so far */
 };
 
 /** Returns true if `name` is an attack. */
