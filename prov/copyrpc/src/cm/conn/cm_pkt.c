@@ -94,6 +94,8 @@ int cm_pkt_open_datagram(struct cm_ep *cep, const struct cm_route *via, const ui
 {
 	int ret = cm_pkt_decode(cep, buf, len, pkt);
 
+	if (ret == -FI_ENOPROTOOPT) /* only its prefix is known, and no cookie */
+		memset(pkt->hello.cookie, 0, sizeof(pkt->hello.cookie));
 	if (ret != -FI_EINVAL && cm_stranger_exceeds(cep, &via->to, pkt, util_clock_ns()))
 		return cm_pkt_drop_stranger(cep);
 	return cm_pkt_check(cep, via, buf, len, ret);
