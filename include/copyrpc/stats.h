@@ -233,7 +233,7 @@ struct copyrpc_stats_queue {
 	uint64_t room;   /* for so many there is memory; doubled when needed */
 	/* Counters from here on. */
 	uint64_t completions; /* written, those with an error included */
-	uint64_t failed;      /* of these, with an error */
+	uint64_t failed;      /* of these, with an error, but for probes that found nothing */
 };
 
 /** Memory that objects of the whole process hold, and registrations with RDMA devices. */

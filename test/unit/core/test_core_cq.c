@@ -232,16 +232,17 @@ Test(core_cq, each_completion_calls_notify)
 Test(core_cq, the_page_has_all_completions_after_the_end)
 {
 	struct copyrpc_stats_queue *row;
-	struct fi_cq_err_entry err = { .err = FI_EIO };
+	struct fi_cq_err_entry err = { .err = FI_EIO }, nothing = { .err = FI_ENOMSG };
 	struct core_cq cq;
 
 	cr_assert_eq(core_cq_init(&cq, 16), 0);
 	row = cq.stats;
 	cr_assert_not_null(row);
 	cr_expect_eq(row->row.state, COPYRPC_STATS_LIVE);
-	for (int i = 0; i < 100; i++)
+	for (int i = 0; i < 99; i++)
 		core_cq_write(&cq, NULL, 0, 0, NULL, 0, 0, 0);
 	core_cq_write_err(&cq, &err, 0);
+	core_cq_write_err(&cq, &nothing, 0);
 	cq.head += 40;
 	core_cq_show(&cq);
 	cr_expect_eq(row->completions, 101);

@@ -159,7 +159,7 @@ void core_cq_write_err(struct core_cq *cq, const struct fi_cq_err_entry *err, fi
 	cqe->src = src;
 	cqe->err = dup;
 	cq->failed_cnt++;
-	if (cq->stats)
+	if (cq->stats && err->err != FI_ENOMSG) /* a probe that found nothing has not failed */
 		cq->stats->failed++;
 	if (cq->notify)
 		cq->notify(cq);
