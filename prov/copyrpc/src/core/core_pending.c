@@ -135,10 +135,11 @@ static inline bool core_pending_is_acked(const struct core_pending_slot *slot, u
 	return (int64_t)(slot->pos - arrived) < (int64_t)WIRE_ALIGN;
 }
 
-/** Returns the number after the run of common, arrived entries from head on. */
-static inline uint64_t core_pending_common_end(const struct core_pending *pending, uint64_t arrived)
+/** Returns the number after the run of common, arrived entries from head on, before `tail`. */
+static inline uint64_t core_pending_common_end(const struct core_pending *pending, uint64_t tail,
+					       uint64_t arrived)
 {
-	uint64_t at = pending->head, tail = core_pending_tail(pending);
+	uint64_t at = pending->head;
 
 	/* The last entry: not next[-1], which lies outside the slots behind a wrap. */
 	if (UTIL_LIKELY(!(pending->odd_cnt | pending->quiet_cnt) &&
@@ -206,7 +207,7 @@ static inline void core_pending_end_each(struct core_pending *pending, struct co
 
 		if (UTIL_LIKELY(tx->cq != NULL))
 			core_pending_complete(pending, tx->cq,
-					      core_pending_common_end(pending, pos));
+					      core_pending_common_end(pending, tail, pos));
 		slot = core_pending_at(pending, pending->head);
 		if (pending->head == tail || !core_pending_is_acked(slot, pos))
 			break;

@@ -44,14 +44,12 @@ enum core_post_end {
 };
 
 /** Records a send that the channel has accepted. Returns false where core_pending_add must. */
-UTIL_INLINE bool core_post_push_pending(struct core_peer *peer, void *context, bool tagged,
-					bool silent)
+UTIL_INLINE bool core_post_push_pending(const struct core_ep *ep, struct core_peer *peer,
+					void *context, bool tagged, bool silent)
 {
-	const struct core_comp *tx = &peer->ep->tx;
-
 	if (silent)
-		return !tx->cntr && core_pending_push_quiet(&peer->pending, peer->chan, tagged);
-	return tx->plain && core_pending_push(&peer->pending, peer->chan, context, tagged);
+		return !ep->tx.cntr && core_pending_push_quiet(&peer->pending, peer->chan, tagged);
+	return ep->tx.plain && core_pending_push(&peer->pending, peer->chan, context, tagged);
 }
 
 /**
@@ -91,7 +89,7 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 				core_tx_copied_cold(peer, kept.len, tagged, ret);
 		}
 		if (!(flags & FI_INJECT_COMPLETE)) {
-			if (!core_post_push_pending(peer, context, tagged, silent))
+			if (!core_post_push_pending(ep, peer, context, tagged, silent))
 				core_pending_add(peer, context, flags, tagged, silent);
 			if (end == CORE_POST_LEAVES && (ret & CORE_SEND_STAYS))
 				core_tx_stays_cold(peer);
