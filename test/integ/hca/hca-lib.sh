@@ -69,7 +69,7 @@ both()
 	"${model[@]}" "${@//%p/$port}" > "$dir/client" 2>&1 || rc=$?
 	[ "$rc" -eq 0 ] || [ -z "${unseen:-}" ] || kill $server 2> /dev/null
 	wait $server || server_rc=$?
-	[ $server_rc -ne 255 ] || [ -z "${excused:-}" ] || ! grep -qxF "$excused" "$dir/server" || server_rc=0
+	[ "$server_rc" -ne 255 ] || [ -z "${excused:-}" ] || ! grep -qxF "$excused" "$dir/server" || server_rc=0
 }
 
 # run_pair NAME "MODEL OPTIONS" "EXPECTATIONS" SERVER... -- CLIENT...: where `unseen` was too short they are given more.
