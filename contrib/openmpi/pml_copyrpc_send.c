@@ -44,8 +44,10 @@ int pml_send_internal(struct pml_request *req)
 	if (rc != OMPI_SUCCESS) {
 		__atomic_sub_fetch(&pml.internal, 1, __ATOMIC_RELAXED);
 		pml_request_return(req);
+		return rc;
 	}
-	return rc;
+	pml.held = true; /* the user's send is complete, and this one may be in a batch */
+	return OMPI_SUCCESS;
 }
 
 static __opal_attribute_always_inline__ inline struct pml_request *send_new(
@@ -228,8 +230,11 @@ int pml_send_send(const void *buf, size_t count, struct ompi_datatype_t *type, i
 	struct ompi_request_t *request;
 	int rc;
 
-	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED))
-		return send_buffered(buf, count, type, dst, tag, comm);
+	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED)) {
+		rc = send_buffered(buf, count, type, dst, tag, comm);
+		pml_let_go();
+		return rc;
+	}
 	if (mode != MCA_PML_BASE_SEND_SYNCHRONOUS &&
 	    send_inject(buf, count, type, dst, tag, comm) == 0)
 		return OMPI_SUCCESS;

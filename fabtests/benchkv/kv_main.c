@@ -234,6 +234,15 @@ static int kv_measure(struct kv_node *node)
 	return 0;
 }
 
+/* Returns true, with a message, if something that was printed could not be written. */
+static bool kv_unwritten(void)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return false;
+	fprintf(stderr, "copyrpc_benchkv: the results could not be written\n");
+	return true;
+}
+
 /* Ends all nodes, since one of them has failed and said why. */
 static void kv_give_up(void)
 {
@@ -289,7 +298,7 @@ static int kv_bench(struct kv_node *node)
 	    kv_any(kv_node_connect(node) != 0) || kv_any(kv_node_start(node) != 0) ||
 	    kv_measure(node))
 		kv_give_up();
-	failed = kv_any(kv_node_failed(node));
+	failed = kv_any(kv_node_failed(node) || kv_unwritten());
 	kv_node_close(node);
 	return failed;
 }
@@ -301,7 +310,7 @@ int main(int argc, char **argv)
 	int ret = kv_conf_parse(&conf, argc, argv), level, rank, ranks;
 
 	if (ret)
-		return ret < 0 ? 2 : 0;
+		return ret < 0 ? 2 : kv_unwritten();
 	/* Processes are forked before MPI and libfabric have threads and devices. */
 	if (kv_node_alloc(&node, &conf, KV_RANKS_MAX))
 		return EXIT_FAILURE;

@@ -270,6 +270,28 @@ static int kv_node_start_client(struct kv_node *node, uint32_t index)
 	return 0;
 }
 
+/* Returns true if a client process has ended, however. Leaves it to waitpid(2). */
+static bool kv_node_client_ended(const struct kv_node *node, uint32_t index)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return node->conf->processes &&
+	       !waitid(P_PID, (id_t)node->client_pids[index], &info, WEXITED | WNOHANG | WNOWAIT) &&
+	       info.si_pid;
+}
+
+/* Waits for the end of a client process. One that was killed has failed, and has no tally. */
+static void kv_node_join_client(struct kv_node *node, uint32_t index)
+{
+	int status = 0;
+
+	if (waitpid(node->client_pids[index], &status, 0) < 0 || !WIFSIGNALED(status))
+		return;
+	fprintf(stderr, "copyrpc_benchkv: client %u of node %u was killed by signal %d\n", index,
+		node->board->rank, WTERMSIG(status));
+	atomic_store(&node->board->tallies[index].failed, true);
+}
+
 /* Waits until all clients are connected. Returns 0, or -EIO if one has failed. */
 static int kv_node_await_clients(struct kv_node *node)
 {
@@ -277,6 +299,9 @@ static int kv_node_await_clients(struct kv_node *node)
 		while (!atomic_load(&node->board->tallies[i].ready)) {
 			if (atomic_load(&node->board->tallies[i].failed))
 				return -EIO;
+			if (kv_node_client_ended(node, i) &&
+			    !atomic_load(&node->board->tallies[i].ready))
+				return kv_node_error("a client process", -ECHILD);
 			usleep(1000);
 		}
 	return 0;
@@ -308,7 +333,8 @@ void kv_node_warm(struct kv_node *node)
 	for (int ms = 0; ms < KV_WARM_MS && ready < node->conf->clients; ms++) {
 		struct kv_tally *tally = &node->board->tallies[ready];
 
-		if (atomic_load(&tally->done) >= wanted || atomic_load(&tally->failed))
+		if (atomic_load(&tally->done) >= wanted || atomic_load(&tally->failed) ||
+		    kv_node_client_ended(node, ready))
 			ready++;
 		else
 			usleep(1000);
@@ -385,7 +411,7 @@ void kv_node_drain(struct kv_node *node)
 	kv_board_enter(node->board, KV_DRAIN);
 	for (uint32_t i = 0; i < node->clients_started; i++)
 		if (node->conf->processes)
-			waitpid(node->client_pids[i], NULL, 0);
+			kv_node_join_client(node, i);
 		else
 			pthread_join(node->client_threads[i], NULL);
 	memset(node->client_pids, 0, node->conf->clients * sizeof(*node->client_pids));

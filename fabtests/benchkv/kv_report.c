@@ -150,7 +150,7 @@ static double kv_median_rate(const struct kv_conf *conf, const struct kv_result 
 	for (uint32_t i = 0; i < conf->runs; i++)
 		rates[i] = kv_rate(&results[i]);
 	qsort(rates, conf->runs, sizeof(*rates), kv_compare_rates);
-	median = rates[conf->runs / 2];
+	median = (rates[conf->runs / 2] + rates[(conf->runs - 1) / 2]) / 2;
 	free(rates);
 	return median;
 }

@@ -38,6 +38,9 @@ int crl_accept_watch_listener(struct crl_server *server)
 void crl_accept_free(struct crl_server *server, struct crl_peer *peer)
 {
 	server->peers[peer->id] = NULL;
+	/* No handle of this client is one of the next client with its id. */
+	if (peer->callee.free)
+		server->handles[peer->id] = crl_callee_generation(&peer->callee);
 	server->free_ids[server->free_cnt++] = peer->id;
 	crl_callee_fini(&peer->callee);
 	free(peer);
@@ -93,7 +96,8 @@ static int crl_accept_memory(struct crl_server *server, struct crl_peer *peer)
 		return ret;
 	peer->control = peer->mem.base;
 	peer->waker.word = &peer->control->sleep;
-	return crl_callee_init(&peer->callee, &server->shape, peer->control + 1, peer->id);
+	return crl_callee_init(&peer->callee, &server->shape, peer->control + 1, peer->id,
+			       server->handles[peer->id]);
 }
 
 static int crl_accept_hello(struct crl_server *server, const struct crl_peer *peer)
@@ -118,6 +122,7 @@ static int crl_accept_peer(struct crl_server *server, struct crl_peer *peer)
 
 	peer->pidfd = crl_sock_pidfd(peer->sock);
 	peer->waker.fence = !crl_sleep_register();
+	crl_sleep_count(&server->sleep, &peer->armed);
 	if (peer->waker.fence)
 		peer->callee.quick = 0;
 	if (!ret)
@@ -193,6 +198,9 @@ static void crl_accept_full(struct crl_server *server)
 
 static void crl_accept_all(struct crl_server *server)
 {
+	/* Another thread may have taken the number of the last one. */
+	if (server->spare < 0)
+		server->spare = crl_sock_spare();
 	for (int i = 0; i < CRL_ACCEPT_BURST; i++) {
 		int ret, sock = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -207,6 +215,12 @@ static void crl_accept_all(struct crl_server *server)
 	}
 }
 
+/* Takes the wakeups of a client. Returns false if it is gone or sent too many. */
+static bool crl_accept_drain(struct crl_server *server, struct crl_peer *peer)
+{
+	return crl_sock_drain(peer->sock, crl_sleep_count(&server->sleep, &peer->armed));
+}
+
 static void crl_accept_event(struct crl_server *server, uint64_t data)
 {
 	enum crl_event event = data & 3;
@@ -216,15 +230,18 @@ static void crl_accept_event(struct crl_server *server, uint64_t data)
 	if (event == CRL_EVENT_LISTENER)
 		crl_accept_all(server);
 	else if (peer && peer->control && peer->generation == (uint32_t)(data >> 32) &&
-		 (event == CRL_EVENT_PIDFD || !crl_sock_drain(peer->sock)))
+		 (event == CRL_EVENT_PIDFD || !crl_accept_drain(server, peer)))
 		crl_accept_drop(server, peer);
 }
 
 void crl_accept_events(struct crl_server *server)
 {
 	struct epoll_event events[CRL_ACCEPT_EVENTS];
-	int cnt = epoll_wait(server->epoll, events, CRL_ACCEPT_EVENTS, 0);
+	int cnt;
 
+	/* Ends a forked child, which has no such page, before it accepts its parent's clients. */
+	(void)atomic_load_explicit(server->sleep.word, memory_order_relaxed);
+	cnt = epoll_wait(server->epoll, events, CRL_ACCEPT_EVENTS, 0);
 	for (int i = 0; i < cnt; i++)
 		crl_accept_event(server, events[i].data.u64);
 }

@@ -7,16 +7,17 @@
 _Static_assert(CRL_DEPTH_MAX < 1u << 16, "a slot fits into its part of a handle");
 _Static_assert(CRL_CLIENTS_MAX <= CRL_OWNERS_MAX, "no client has the owner of CRL_HANDLE_NONE");
 
-static void crl_callee_fill(struct crl_callee *callee)
+static void crl_callee_fill(struct crl_callee *callee, uint32_t generation)
 {
 	for (uint32_t i = 0; i < callee->depth; i++) {
-		callee->free[callee->depth - 1 - i] = 1ull << 32 | callee->owner << 16 | i;
+		callee->free[callee->depth - 1 - i] =
+			(uint64_t)generation << 32 | callee->owner << 16 | i;
 		crl_callee_slot(callee, i)->handle = CRL_HANDLE_NONE;
 	}
 }
 
 int crl_callee_init(struct crl_callee *callee, const struct crl_shape *shape, void *mem,
-		    uint32_t owner)
+		    uint32_t owner, uint32_t generation)
 {
 	*callee = (struct crl_callee){
 		.owner = owner,
@@ -32,7 +33,7 @@ int crl_callee_init(struct crl_callee *callee, const struct crl_shape *shape, vo
 		crl_callee_fini(callee);
 		return -ENOMEM;
 	}
-	crl_callee_fill(callee);
+	crl_callee_fill(callee, generation);
 	return 0;
 }
 
@@ -42,4 +43,14 @@ void crl_callee_fini(struct crl_callee *callee)
 	free(callee->slots);
 	callee->free = NULL;
 	callee->slots = NULL;
+}
+
+uint32_t crl_callee_generation(const struct crl_callee *callee)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < callee->depth; i++)
+		if (most < callee->free[i] >> 32)
+			most = (uint32_t)(callee->free[i] >> 32);
+	return most;
 }

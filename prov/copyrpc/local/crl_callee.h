@@ -42,10 +42,16 @@ struct crl_callee {
 	unsigned char *slots; /* depth slots, as far apart as the entries of `requests` */
 };
 
-/** Prepares the serving side of the rings at `mem`. Returns 0 or -ENOMEM. */
+/**
+ * Prepares the serving side of the rings at `mem`. generation: of the first handles. Returns 0 or
+ * -ENOMEM.
+ */
 int crl_callee_init(struct crl_callee *callee, const struct crl_shape *shape, void *mem,
-		    uint32_t owner);
+		    uint32_t owner, uint32_t generation);
 void crl_callee_fini(struct crl_callee *callee);
+
+/** Returns a generation that no handle has had so far, at least 1. No request is open. */
+uint32_t crl_callee_generation(const struct crl_callee *callee);
 
 /** Returns the `owner` in a handle. */
 static inline uint32_t crl_handle_owner(uint64_t handle)

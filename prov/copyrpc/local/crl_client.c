@@ -34,6 +34,7 @@ struct crl_client {
 	bool gone;      /* the server has ended */
 	uint32_t idle;  /* polls without a response */
 	uint32_t quick; /* of the caller, while calls may be quick */
+	uint32_t armed; /* at the last look at `sock`: crl_sleep_count */
 	uint64_t look_ns;
 	struct crl_options options;
 	struct crl_mem mem, page, shared;
@@ -113,6 +114,7 @@ static int crl_client_watch(struct crl_client *client)
 
 static int crl_client_connect(struct crl_client *client, const char *name, int timeout_ms)
 {
+	struct crl_wait wait = crl_wait_begin(timeout_ms, -1);
 	struct crl_hello hello;
 	int fds[CRL_SOCK_FDS], cnt, ret;
 
@@ -122,7 +124,7 @@ static int crl_client_connect(struct crl_client *client, const char *name, int t
 	ret = crl_sock_check_user(client->sock);
 	if (ret)
 		return ret;
-	cnt = crl_sock_recv(client->sock, &hello, sizeof(hello), fds, timeout_ms);
+	cnt = crl_sock_recv(client->sock, &hello, sizeof(hello), fds, crl_wait_left(&wait));
 	if (cnt < 0)
 		return cnt;
 	ret = crl_client_check(&hello, cnt);
@@ -188,8 +190,10 @@ uint32_t crl_client_pending(const struct crl_client *client)
 static void crl_client_look(struct crl_client *client)
 {
 	struct pollfd pfd = { .fd = client->pidfd, .events = POLLIN };
+	uint32_t armed = crl_sleep_count(&client->sleep, &client->armed);
 
-	client->gone = !crl_sock_drain(client->sock) || (pfd.fd >= 0 && poll(&pfd, 1, 0) > 0);
+	client->gone =
+		!crl_sock_drain(client->sock, armed) || (pfd.fd >= 0 && poll(&pfd, 1, 0) > 0);
 	crl_client_choose(client);
 }
 

@@ -61,7 +61,8 @@ static int crl_flux_link(struct crl_flux *flux, uint32_t from, uint32_t to, bool
 	link->waker.fence = fence;
 	ret = crl_caller_init(&link->caller, &flux->shape, crl_flux_pair(flux, from, to));
 	ret = ret ? ret
-		  : crl_callee_init(&link->callee, &flux->shape, crl_flux_pair(flux, to, from), to);
+		  : crl_callee_init(&link->callee, &flux->shape, crl_flux_pair(flux, to, from), to,
+				    1);
 	if (fence)
 		link->caller.quick = link->callee.quick = 0;
 	return ret;

@@ -20,11 +20,15 @@ static int crl_server_tables(struct crl_server *server)
 	server->peers = calloc(max, sizeof(*server->peers));
 	server->live = calloc(max, sizeof(*server->live));
 	server->generations = calloc(max, sizeof(*server->generations));
+	server->handles = calloc(max, sizeof(*server->handles));
 	server->free_ids = calloc(max, sizeof(*server->free_ids));
-	if (!server->peers || !server->live || !server->generations || !server->free_ids)
+	if (!server->peers || !server->live || !server->generations || !server->handles ||
+	    !server->free_ids)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < max; i++)
+	for (uint32_t i = 0; i < max; i++) {
 		server->free_ids[i] = max - 1 - i;
+		server->handles[i] = 1;
+	}
 	server->free_cnt = max;
 	return 0;
 }
@@ -52,10 +56,12 @@ static int crl_server_sockets(struct crl_server *server, const char *name)
 	server->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (server->epoll < 0)
 		return -errno;
+	server->spare = crl_sock_spare();
+	if (server->spare < 0)
+		return -errno;
 	server->listener = crl_sock_listen(name);
 	if (server->listener < 0)
 		return server->listener;
-	server->spare = crl_sock_spare();
 	server->name = strdup(name);
 	return server->name ? crl_accept_watch_listener(server) : -ENOMEM;
 }
@@ -134,6 +140,7 @@ void crl_server_close(struct crl_server *server)
 	free(server->peers);
 	free(server->live);
 	free(server->generations);
+	free(server->handles);
 	free(server->free_ids);
 	free(server->name);
 	free(server);

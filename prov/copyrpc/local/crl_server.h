@@ -29,6 +29,7 @@ struct crl_peer {
 	uint32_t id;
 	uint32_t generation; /* of the id */
 	uint32_t live_idx;   /* place in crl_server.live */
+	uint32_t armed;      /* of the server at the last look at `sock`: crl_sleep_count */
 };
 
 struct crl_server {
@@ -40,6 +41,7 @@ struct crl_server {
 
 	struct crl_peer **peers; /* by id */
 	uint32_t *generations;   /* by id */
+	uint32_t *handles;       /* by id: generation of the next client's handles */
 	uint32_t *free_ids;      /* stack */
 	uint32_t free_cnt;
 	struct crl_peer **live; /* connected clients */
@@ -49,6 +51,7 @@ struct crl_server {
 	struct crl_peer *current; /* delegation: client whose requests are being taken */
 	uint32_t budget;          /* how many of them may still be taken in a row */
 	bool sweep;               /* delegation: look at every client once */
+	uint32_t late;            /* delegation: takes that begin with a look at one client */
 	uint32_t suspect;         /* delegation: takes for which each one looks at every client */
 
 	uint32_t takes; /* since the clock was read */

@@ -78,6 +78,15 @@ static inline void crl_sleep_disarm(struct crl_sleep *sleep)
 		crl_sleep_publish(sleep, sleep->value & ~CRL_SLEEP_ARMED);
 }
 
+/** Returns how often the sleeper was armed since the call with the same `seen` before. */
+static inline uint32_t crl_sleep_count(const struct crl_sleep *sleep, uint32_t *seen)
+{
+	uint32_t now = sleep->value & ~(CRL_SLEEP_STEP - 1), cnt = (now - *seen) / CRL_SLEEP_STEP;
+
+	*seen = now;
+	return cnt;
+}
+
 /** Looks at the sleeper's word after what was published before this call. */
 static inline uint32_t crl_sleep_look(const struct crl_waker *waker)
 {

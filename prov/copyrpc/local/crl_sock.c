@@ -8,9 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "local/crl_wait.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -48,7 +51,18 @@ static int crl_sock_new(void)
 	return sock < 0 ? -errno : sock;
 }
 
-/* Removes the socket of a path if no server listens there. Returns false if one does. */
+/* Returns true if the path is that of a socket: connect(2) refuses other files in the same way. */
+static bool crl_sock_is_socket(const char *name)
+{
+	struct stat st;
+
+	return !lstat(name, &st) && S_ISSOCK(st.st_mode);
+}
+
+/*
+ * Removes the socket of a path if no server listens there. Returns false if one does, or if there
+ * is no socket.
+ */
 static bool crl_sock_clear(const char *name, const struct sockaddr_un *addr, socklen_t len)
 {
 	int ret, sock = crl_sock_new();
@@ -57,7 +71,7 @@ static bool crl_sock_clear(const char *name, const struct sockaddr_un *addr, soc
 		return false;
 	ret = connect(sock, (const struct sockaddr *)addr, len) ? errno : 0;
 	close(sock);
-	if (ret != ECONNREFUSED)
+	if (ret != ECONNREFUSED || !crl_sock_is_socket(name))
 		return false;
 	crl_sock_unlink(name);
 	return true;
@@ -67,8 +81,10 @@ static int crl_sock_bind(int sock, const char *name, const struct sockaddr_un *a
 {
 	if (!bind(sock, (const struct sockaddr *)addr, len))
 		return 0;
-	if (errno != EADDRINUSE || *name != '/' || !crl_sock_clear(name, addr, len))
+	if (errno != EADDRINUSE || *name != '/')
 		return -errno;
+	if (!crl_sock_clear(name, addr, len))
+		return -EADDRINUSE;
 	return bind(sock, (const struct sockaddr *)addr, len) ? -errno : 0;
 }
 
@@ -106,6 +122,7 @@ void crl_sock_unlink(const char *name)
 
 int crl_sock_connect(const char *name, int timeout_ms)
 {
+	struct crl_wait wait = crl_wait_begin(timeout_ms, -1);
 	struct sockaddr_un addr;
 	socklen_t len;
 	int sock, ret = crl_sock_address(name, &addr, &len);
@@ -118,12 +135,11 @@ int crl_sock_connect(const char *name, int timeout_ms)
 	/* -EAGAIN: the server's backlog is full, which ends when the server accepts. */
 	while (connect(sock, (const struct sockaddr *)&addr, len)) {
 		ret = -errno;
-		if (ret != -EAGAIN || !timeout_ms) {
+		if (ret != -EAGAIN || !crl_wait_left(&wait)) {
 			close(sock);
 			return ret == -EAGAIN ? -ETIMEDOUT : ret;
 		}
 		poll(NULL, 0, 1);
-		timeout_ms -= timeout_ms > 0;
 	}
 	return sock;
 }
@@ -226,9 +242,11 @@ int crl_sock_recv(int sock, void *msg, size_t len, int *fds, int timeout_ms)
 		memcpy(fds, all, (size_t)cnt * sizeof(int));
 		return cnt;
 	}
+	/* Descriptors are missing for which there was space: this process has no number left. */
+	ret = (hdr.msg_flags & MSG_CTRUNC) && cnt < CRL_SOCK_FDS ? -EMFILE : -EPROTO;
 	while (cnt)
 		close(all[--cnt]);
-	return got ? -EPROTO : -ECONNREFUSED;
+	return got ? ret : -ECONNREFUSED;
 }
 
 void crl_sock_wake(int sock)
@@ -237,11 +255,12 @@ void crl_sock_wake(int sock)
 	(void)!send(sock, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-bool crl_sock_drain(int sock)
+bool crl_sock_drain(int sock, uint32_t armed)
 {
+	uint32_t most = CRL_SOCK_WAKES + (armed < CRL_SOCK_ARMED ? armed : CRL_SOCK_ARMED);
 	char byte[1];
 
-	for (int i = 0; i < CRL_SOCK_WAKES; i++) {
+	for (uint32_t i = 0; i < most; i++) {
 		ssize_t got = recv(sock, byte, sizeof(byte), MSG_DONTWAIT);
 
 		if (!got)

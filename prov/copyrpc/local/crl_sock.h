@@ -8,9 +8,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#define CRL_SOCK_FDS   3  /* descriptors in a message */
-#define CRL_SOCK_WAKES 64 /* wakeups that no peer sends between two looks */
+#define CRL_SOCK_FDS   3      /* descriptors in a message */
+#define CRL_SOCK_WAKES 64     /* wakeups of a peer beside one for each sleep */
+#define CRL_SOCK_ARMED 65536u /* sleeps that count between two looks */
 
 /** Creates the listening socket of `name`. Returns a descriptor or a negative errno. */
 int crl_sock_listen(const char *name);
@@ -46,9 +48,11 @@ int crl_sock_recv(int sock, void *msg, size_t len, int *fds, int timeout_ms);
 void crl_sock_wake(int sock);
 
 /**
- * Takes the bytes of wakeups. Returns false if the peer has closed its end, or breaks the rules: it
- * wakes once for each sleep, so CRL_SOCK_WAKES bytes are more than it may have sent.
+ * Takes the bytes of wakeups. armed: how often this side was armed to sleep since the last look at
+ * this socket; not each of them was a sleep that took bytes. Returns false if the peer has closed
+ * its end, or breaks the rules: it wakes once for each time, so CRL_SOCK_WAKES bytes beside these
+ * are more than it may have sent.
  */
-bool crl_sock_drain(int sock);
+bool crl_sock_drain(int sock, uint32_t armed);
 
 #endif

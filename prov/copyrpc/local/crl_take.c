@@ -133,6 +133,39 @@ __attribute__((noinline)) static int crl_take_sweep(struct crl_server *server,
 	return cnt;
 }
 
+/*
+ * Looks at one client before the tokens. Tokens that fill `requests` each time, such as those that
+ * a faulty client keeps writing, would put a sweep off for ever.
+ */
+__attribute__((noinline)) static int crl_take_late(struct crl_server *server,
+						   struct crl_request *requests, int max)
+{
+	int cnt = 0;
+
+	server->late--;
+	if (server->start >= server->live_cnt)
+		server->start = 0;
+	if (server->live_cnt)
+		cnt = crl_take_from(server, server->live[server->start++], requests, max);
+	server->counters.swept += (uint64_t)cnt;
+	return cnt;
+}
+
+/* Takes what the tokens say, and what a sweep finds that is due. */
+UTIL_INLINE int crl_take_delegated(struct crl_server *server, struct crl_request *requests, int max)
+{
+	int cnt = UTIL_UNLIKELY(server->late) ? crl_take_late(server, requests, max) : 0;
+
+	cnt += crl_take_tokens(server, requests + cnt, max - cnt);
+	if (UTIL_LIKELY(!server->sweep && !server->suspect))
+		return cnt;
+	if (cnt < max)
+		return cnt + crl_take_sweep(server, requests + cnt, max - cnt);
+	if (server->sweep && !server->late)
+		server->late = server->live_cnt;
+	return cnt;
+}
+
 /* Looks at descriptors and lost tokens when it is time. */
 static void crl_take_slow(struct crl_server *server)
 {
@@ -160,13 +193,10 @@ int crl_server_take(struct crl_server *server, struct crl_request *requests, int
 	}
 	if (UTIL_UNLIKELY(++server->takes >= CRL_TAKE_CLOCK))
 		crl_take_slow(server);
-	if (server->kind == CRL_IPC) {
+	if (server->kind == CRL_IPC)
 		cnt = crl_take_round(server, requests, max);
-	} else {
-		cnt = crl_take_tokens(server, requests, max);
-		if (UTIL_UNLIKELY(server->sweep || server->suspect) && cnt < max)
-			cnt += crl_take_sweep(server, requests + cnt, max - cnt);
-	}
+	else
+		cnt = crl_take_delegated(server, requests, max);
 	server->counters.taken += (uint64_t)cnt;
 	return cnt;
 }

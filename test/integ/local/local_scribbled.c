@@ -170,7 +170,7 @@ static void foe_close(struct foe *foe)
 /* Connects again after the server has disconnected this client. */
 static void foe_keep(struct foe *foe)
 {
-	if (crl_sock_drain(foe->sock))
+	if (crl_sock_drain(foe->sock, 0))
 		return;
 	foe_close(foe);
 	foe_connect(foe);

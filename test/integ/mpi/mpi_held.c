@@ -259,6 +259,68 @@ static void blocking(int rank, int size)
 	(void)size;
 }
 
+/* Buffered sends, of each kind, are complete at once. */
+enum { BUFFERED_BLOCKING, BUFFERED_IMMEDIATE, BUFFERED_PERSISTENT, BUFFERED_KINDS };
+
+static void buffered_send(const struct near *near, int kind, const int *values)
+{
+	MPI_Request reqs[BLOCKING];
+
+	for (int i = 0; i < BLOCKING; i++) {
+		if (kind == BUFFERED_BLOCKING) {
+			MPI_Bsend(&values[i], 1, MPI_INT, 1, TAG_DATA, near->pair);
+			continue;
+		}
+		if (kind == BUFFERED_IMMEDIATE) {
+			MPI_Ibsend(&values[i], 1, MPI_INT, 1, TAG_DATA, near->pair, &reqs[i]);
+			continue;
+		}
+		MPI_Bsend_init(&values[i], 1, MPI_INT, 1, TAG_DATA, near->pair, &reqs[i]);
+		MPI_Start(&reqs[i]);
+	}
+	if (kind != BUFFERED_BLOCKING)
+		MPI_Waitall(BLOCKING, reqs, MPI_STATUSES_IGNORE);
+	await_word(&near->words[1], kind + 1);
+	for (int i = 0; kind == BUFFERED_PERSISTENT && i < BLOCKING; i++)
+		MPI_Request_free(&reqs[i]);
+}
+
+static void buffered_round(const struct near *near, int kind)
+{
+	int values[BLOCKING], value;
+
+	turn(near);
+	turn(near);
+	for (int i = 0; i < BLOCKING; i++) {
+		values[i] = 100 * kind + i;
+		if (near->rank == 0)
+			continue;
+		MPI_Recv(&value, 1, MPI_INT, 0, TAG_DATA, near->pair, MPI_STATUS_IGNORE);
+		INTEG_CHECK(value == values[i], "kind %d, message %d: %d", kind, i, value);
+	}
+	if (near->rank == 0)
+		buffered_send(near, kind, values);
+	else
+		__atomic_store_n(&near->words[1], kind + 1, __ATOMIC_RELEASE);
+}
+
+/* Buffered messages arrive while their sender computes. */
+static void buffered(int rank, int size)
+{
+	static char space[BLOCKING * (sizeof(int) + MPI_BSEND_OVERHEAD + 64)];
+	struct near near;
+	void *back;
+	int len;
+
+	near_open(&near, rank);
+	MPI_Buffer_attach(space, sizeof(space));
+	for (int kind = 0; near.size == 2 && kind < BUFFERED_KINDS; kind++)
+		buffered_round(&near, kind);
+	MPI_Buffer_detach(&back, &len);
+	near_close(&near);
+	(void)size;
+}
+
 /* More messages than the provider has room for. */
 static void empty(int rank, int size)
 {
@@ -416,6 +478,7 @@ static const struct integ_feature features[] = {
 	{ "each_call", NULL, NULL, each_call },   { "blocking", NULL, NULL, blocking },
 	{ "empty", NULL, NULL, empty },           { "in_pieces", NULL, NULL, in_pieces },
 	{ "collective", NULL, NULL, collective }, { "other", NULL, NULL, other },
+	{ "buffered", NULL, NULL, buffered },
 };
 
 int main(int argc, char **argv)

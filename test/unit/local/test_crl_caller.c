@@ -106,7 +106,7 @@ Test(crl_caller, polled_data_stays_while_a_full_depth_of_new_responses_arrives)
 	struct crl_response held[2];
 
 	cr_assert_eq(crl_caller_init(&caller, &shape, mem), 0);
-	cr_assert_eq(crl_callee_init(&callee, &shape, mem, 0), 0);
+	cr_assert_eq(crl_callee_init(&callee, &shape, mem, 0, 1), 0);
 	for (uint32_t lap = 0; lap < 20; lap++) {
 		for (uint32_t i = 0; i < 2; i++)
 			cr_assert_eq(crl_caller_call(&caller, &lap, 4, NULL), 0);

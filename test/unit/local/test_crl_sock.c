@@ -4,8 +4,12 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MOST 8
@@ -82,15 +86,62 @@ Test(crl_sock, more_descriptors_than_expected_are_refused_and_closed)
 	}
 }
 
+Test(crl_sock, a_message_whose_descriptors_find_no_number_says_so)
+{
+	struct rlimit limit;
+	int first = lowest(), fds[CRL_SOCK_FDS];
+	char msg[8];
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int room = 0; room < CRL_SOCK_FDS; room++) {
+		struct rlimit low = { (rlim_t)(first + room), limit.rlim_max };
+
+		send_fds(CRL_SOCK_FDS);
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+		cr_expect_eq(crl_sock_recv(sv[1], msg, 8, fds, 1000), -EMFILE, "room for %d", room);
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		cr_expect_eq(lowest(), first, "room for %d: one is left open", room);
+	}
+}
+
+Test(crl_sock, a_path_is_taken_from_the_socket_of_a_dead_server_alone)
+{
+	char dir[] = "/tmp/crl-sock-XXXXXX", path[64];
+	struct stat st;
+	int sock;
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/name", dir);
+	sock = crl_sock_listen(path);
+	cr_assert_geq(sock, 0);
+	cr_expect_eq(crl_sock_listen(path), -EADDRINUSE, "a server listens");
+	close(sock); /* leaves the file, like a crash */
+	sock = crl_sock_listen(path);
+	cr_assert_geq(sock, 0);
+	close(sock);
+	cr_assert_eq(unlink(path), 0);
+	sock = open(path, O_CREAT | O_WRONLY, 0600);
+	cr_assert_eq(write(sock, "data", 4), 4);
+	close(sock);
+	cr_expect_eq(crl_sock_listen(path), -EADDRINUSE, "a file of the user");
+	cr_expect_eq(stat(path, &st), 0);
+	cr_expect_eq(st.st_size, 4);
+	unlink(path);
+	cr_assert_eq(rmdir(dir), 0);
+}
+
 Test(crl_sock, a_peer_that_wakes_without_end_is_as_good_as_gone)
 {
 	for (unsigned i = 0; i < CRL_SOCK_WAKES - 1; i++)
 		crl_sock_wake(sv[0]);
-	cr_expect(crl_sock_drain(sv[1]));
+	cr_expect(crl_sock_drain(sv[1], 0));
 	for (unsigned i = 0; i < CRL_SOCK_WAKES; i++)
 		crl_sock_wake(sv[0]);
-	cr_expect_not(crl_sock_drain(sv[1]));
-	cr_expect(crl_sock_drain(sv[1]), "nothing is left");
+	cr_expect_not(crl_sock_drain(sv[1], 0));
+	cr_expect(crl_sock_drain(sv[1], 0), "nothing is left");
+	for (unsigned i = 0; i < CRL_SOCK_WAKES + 9; i++)
+		crl_sock_wake(sv[0]);
+	cr_expect(crl_sock_drain(sv[1], 10), "this side was armed ten times");
 	shutdown(sv[0], SHUT_RDWR);
-	cr_expect_not(crl_sock_drain(sv[1]));
+	cr_expect_not(crl_sock_drain(sv[1], 0));
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "local/crl_server.h"
 #include "local_pair.h"
 
 #define DEPTH 4
@@ -156,5 +157,42 @@ ParameterizedTest(enum crl_kind *kind, crl_take, each_request_is_counted_once)
 	crl_server_counters(server, &counters);
 	cr_assert_eq(counters.replied, 1);
 	cr_assert_eq(counters.discarded, 1);
+	crl_server_close(server);
+}
+
+/* Fills the ring of tokens with tokens of `client`, which a client that scribbles over it may. */
+static void forge_tokens(struct crl_server *server, uint32_t client)
+{
+	for (uint32_t i = 0; i < crl_tokens_count(small.max_clients); i++) {
+		_Atomic uint64_t *word = &server->tokens.mem->words[i];
+		uint64_t lap = atomic_load(word) >> 32 << 32;
+
+		atomic_store(word, lap | CRL_TOKEN_FULL | client);
+	}
+}
+
+/* Tokens of one client that fill every take do not hide the request of another for ever. */
+Test(crl_take, forged_tokens_delay_a_request_for_a_bounded_time, .timeout = 60)
+{
+	const char *name = local_pair_name("forged");
+	struct crl_server *server = local_pair_server(CRL_DELEGATION, name, &small);
+	struct crl_client *foe = local_pair_client(server, name);
+	struct crl_client *client = local_pair_client(server, name);
+	struct crl_request request = { .client = 0 };
+	struct crl_response response;
+
+	cr_assert_eq(crl_client_call(client, "", 0, NULL, 0), 0);
+	while (request.client == 0) {
+		while (!crl_client_call(foe, "", 0, NULL, 0))
+			;
+		forge_tokens(server, 0);
+		if (crl_server_take(server, &request, 1) != 1)
+			continue;
+		cr_assert_eq(crl_server_reply(server, request.handle, "", 0), 0);
+		(void)crl_client_poll(foe, &response, 1);
+	}
+	cr_expect_eq(request.client, 1);
+	crl_client_close(foe);
+	crl_client_close(client);
 	crl_server_close(server);
 }
