@@ -277,6 +277,8 @@ static bool fake_is_busy(struct core_chan *chan)
 {
 	if (fake_direct_cfg.until_asked)
 		fake_direct_cfg.hold = false;
+	if (fake_engine_cfg.acks_when_asked)
+		fake_engine_cfg.no_acks = false;
 	return false;
 }
 

@@ -35,6 +35,7 @@ struct fake_engine_cfg {
 	unsigned enlarged;     /* channels that were to be followed by a larger one */
 	unsigned reduced;      /* likewise by a smaller one */
 	bool no_acks;          /* CORE_CHAN_ASYNC: progress reports no acknowledgements */
+	bool acks_when_asked;  /* no_acks ends with the first question whether a channel is busy */
 };
 
 extern struct fake_engine_cfg fake_engine_cfg;

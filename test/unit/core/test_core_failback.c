@@ -5,6 +5,8 @@
  * in files of their own, test_core_failback_sizes.c and test_core_failback_traffic.c.
  */
 #include "core/core_failback.h"
+#include "core/core_pending.h"
+#include "core/msg/core_post.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -199,6 +201,24 @@ Test(core_failback, what_has_arrived_and_what_is_awaited_stay)
 	cr_assert_eq(node_send(&pair_nodes[0], 1, out, 8, true, 2, 0, out), 0);
 	nodes_settle(pair_nodes, 2);
 	pair_expect_end(1, &in[2]);
+}
+
+Test(core_failback, the_ends_of_silent_sends_are_asked_for)
+{
+	for (unsigned at = 0; at < 2; at++) { /* of the end that asks, and of its peer */
+		pair_make_async();
+		fake_engine_cfg.no_acks = fake_engine_cfg.acks_when_asked = true;
+		pair_nodes[at].ep.tx.cntr = NULL; /* which would tell of their ends */
+		cr_assert_eq(core_tx_send_buf(&pair_nodes[at].ep, out, 8, 1 - at, 1, 0, NULL, 0,
+					      true, CORE_POST_LEAVES),
+			     0);
+		nodes_settle(pair_nodes, 2);
+		cr_assert(core_pending_is_open(&pair_peer_at(at)->pending));
+		pair_mark();
+		pair_look(0);
+		nodes_settle(pair_nodes, 2);
+		pair_expect_moved();
+	}
 }
 
 Test(core_failback, a_failure_meanwhile_ends_what_waits_once)

@@ -2,6 +2,7 @@
 /* Which peer a connection from one of several addresses belongs to: core/core_peer.c. */
 #include <criterion/criterion.h>
 #include <netinet/in.h>
+#include <rdma/fi_errno.h>
 #include <string.h>
 
 #include "support/core_pair.h"
@@ -156,4 +157,30 @@ Test(core_peer_name, an_address_that_no_name_may_have_proves_no_other)
 
 	util_name_set_others(&name, &reserved, 1);
 	cr_expect_neq(up(&chan, name, 0), idx);
+}
+
+/** Returns the number of peers that are in no AV. */
+static unsigned unnamed_cnt(void)
+{
+	const struct util_list *head = &nodes[0].ep.unnamed;
+	unsigned cnt = 0;
+
+	for (const struct util_list *it = head->next; it != head; it = it->next)
+		cnt++;
+	return cnt;
+}
+
+Test(core_peer_name, those_in_no_av_that_have_gone_are_forgotten)
+{
+	struct sockaddr_in name = name_of(1, 0);
+	static struct core_chan stays, comes;
+
+	up(&stays, name_of(2, 0), 0);
+	for (uint16_t port = 1; port <= 1000; port++) {
+		name.sin_port = htons(port);
+		up(&comes, name, 0);
+		core_peer_on_down(&comes, port % 2 ? -FI_ESHUTDOWN : -FI_ECONNRESET);
+	}
+	cr_expect_leq(unnamed_cnt(), 2);
+	cr_expect(stays.peer->chan == &stays);
 }

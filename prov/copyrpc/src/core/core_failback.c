@@ -33,6 +33,18 @@ static bool core_failback_is_idle(const struct core_peer *peer)
 	return true;
 }
 
+/**
+ * Returns true if this end is idle. If not, asks the channel: nothing else asks for the ends of
+ * silent operations, and the peer, which is sent nothing meanwhile, may never tell of them.
+ */
+static bool core_failback_is_drained(const struct core_peer *peer)
+{
+	if (core_failback_is_idle(peer))
+		return true;
+	peer->chan->ops->is_busy(peer->chan);
+	return false;
+}
+
 /** Returns true while the peer waits for an reply. */
 static bool core_failback_owes(const struct core_failback *failback)
 {
@@ -73,7 +85,7 @@ static void core_failback_ask(struct core_peer *peer, uint64_t now_ns)
 {
 	struct core_failback *failback = &peer->failback;
 
-	if (core_failback_is_idle(peer) &&
+	if (core_failback_is_drained(peer) &&
 	    !core_failback_send(peer, WIRE_FAILBACK_ASK, failback->paths))
 		failback->question = CORE_FAILBACK_ASKED;
 	else if (now_ns > failback->until_ns)
@@ -101,7 +113,7 @@ static void core_failback_try_reply(struct core_peer *peer, uint64_t now_ns)
 {
 	struct core_failback *failback = &peer->failback;
 
-	if (failback->reply == CORE_FAILBACK_WILLING && core_failback_is_idle(peer)) {
+	if (failback->reply == CORE_FAILBACK_WILLING && core_failback_is_drained(peer)) {
 		if (!core_failback_send(peer, WIRE_FAILBACK_YES, 0))
 			core_failback_agreed(peer);
 	} else if (failback->reply == CORE_FAILBACK_WILLING && now_ns > failback->until_ns) {

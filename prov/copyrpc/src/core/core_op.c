@@ -101,15 +101,19 @@ static int core_op_run_streams(struct core_peer *peer, unsigned *cnt)
 }
 
 /**
- * Runs queue and streams, and queues the peer for progress while something is left. Returns true if
- * nothing was done for lack of room.
+ * Runs queue and streams, and queues the peer for progress while something is left. The end of a
+ * stream may let the queue go on. Returns true if nothing was done for lack of room.
  */
 static bool core_op_run(struct core_peer *peer)
 {
-	unsigned cnt = 0;
-	int queue = core_op_run_queue(peer, &cnt);
-	int streams = core_op_run_streams(peer, &cnt);
+	unsigned cnt = 0, before;
+	int queue, streams;
 
+	do {
+		before = cnt;
+		queue = core_op_run_queue(peer, &cnt);
+		streams = core_op_run_streams(peer, &cnt);
+	} while (queue == -FI_EAGAIN && !streams && cnt != before);
 	core_peer_set_eager(peer);
 	if (queue || streams)
 		core_op_schedule(peer);

@@ -39,7 +39,7 @@ void core_peer_set_eager(struct core_peer *peer)
 	peer->eager_end = 0;
 	peer->simple.may = false;
 	if (peer->state == CORE_PEER_UP && !core_peer_queues(peer) && !peer->direct_reads &&
-	    !peer->offloads) {
+	    !peer->offloads && !peer->pipelined) {
 		peer->eager_end = core_peer_eager_max(peer) + 1;
 		peer->simple.may = peer->chan->reg_dev && !peer->ep->rma_ordered;
 	}
@@ -149,8 +149,19 @@ static struct sockaddr_storage core_peer_proved_addr(const struct sockaddr *name
 }
 
 /**
+ * Returns true for a peer in no AV whose connection has ended, and that nothing refers to. One whose
+ * connection was just replaced comes back.
+ */
+static bool core_peer_is_gone(const struct core_peer *peer)
+{
+	return !peer->chan && !peer->ep->coll && util_list_is_empty(&peer->tx) &&
+	       util_list_is_empty(&peer->rx) && util_clock_ns() >= peer->failback.rest_ns;
+}
+
+/**
  * Returns the connected peer that is in no AV and connects again by this name, or NULL. Without a
- * job key a peer proves no more of its name than the address that it was reached at.
+ * job key a peer proves no more of its name than the address that it was reached at. Frees those
+ * that are gone: clients that come and go are many.
  */
 static struct core_peer *core_peer_find_again(struct core_ep *ep, const struct sockaddr *name,
 					      bool is_authentic)
@@ -166,6 +177,8 @@ static struct core_peer *core_peer_find_again(struct core_ep *ep, const struct s
 		    (is_authentic && peer->is_authentic &&
 		     core_peer_same_addr((struct sockaddr *)&peer->addr, name)))
 			return peer;
+		if (core_peer_is_gone(peer))
+			core_peer_free(peer);
 	}
 	return NULL;
 }
@@ -244,7 +257,9 @@ struct core_peer *core_peer_get_cold(struct core_ep *ep, fi_addr_t fi_addr)
 		return NULL;
 	core_peer_name(peer, fi_addr);
 	core_ep_addr(ep, &own);
-	if (core_peer_same_addr((struct sockaddr *)&own, (struct sockaddr *)&addr))
+	/* By any address of the name: cm connects to no endpoint that is this one. */
+	if (core_peer_same_addr((struct sockaddr *)&own, (struct sockaddr *)&addr) ||
+	    util_name_has((struct sockaddr *)&own, (struct sockaddr *)&addr))
 		core_peer_connect_self(peer);
 	return peer;
 }

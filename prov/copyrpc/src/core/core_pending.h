@@ -103,6 +103,14 @@ static inline bool core_pending_is_open(const struct core_pending *pending)
 	       pending->head != pending->lap + (uint64_t)(pending->next - pending->slots);
 }
 
+/** Returns true while a send is pending that is not quiet: the engine obtains its end. */
+static inline bool core_pending_is_awaited(const struct core_pending *pending)
+{
+	return core_pending_is_open(pending) &&
+	       pending->quiet_cnt !=
+		       pending->lap + (uint64_t)(pending->next - pending->slots) - pending->head;
+}
+
 /** Returns the position on the ring, and the kind, of the oldest send of those pending. */
 static inline uint64_t core_pending_pos(const struct core_pending *pending)
 {

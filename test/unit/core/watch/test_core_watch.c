@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Which waits are found, shown and recorded, with their causes. (core/watch/core_watch.h) */
 #include "core/watch/core_watch.h"
+#include "core/msg/core_post.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -439,5 +440,26 @@ Test(core_watch, a_look_takes_peers_in_turn, .init = setup)
 	look(1);
 	cr_expect_eq(nodes[0].ep.known.prev, &peer->ep_link, "the last one looked at");
 	cr_expect_eq(peer->watch.stats, &row);
+	nodes_close(nodes, 2);
+}
+
+Test(core_watch, nobody_waits_for_the_ack_of_an_injected_message, .init = setup)
+{
+	fake_engine_cfg.caps |= CORE_CHAN_ASYNC;
+	fake_engine_cfg.no_acks = true;
+	connect_them();
+	fake_engine_cfg.no_acks = false;
+	nodes_settle(nodes, 2);
+	fake_engine_cfg.no_acks = true;
+	nodes[0].ep.tx.cntr = NULL; /* which would tell of their ends */
+	cr_assert_eq(
+		core_tx_send_buf(&nodes[0].ep, bytes, 8, 1, 7, 0, NULL, 0, true, CORE_POST_LEAVES),
+		0);
+	cr_assert(core_pending_is_open(&peer_of(&nodes[0])->pending));
+	look(10);
+	cr_expect_null(shown());
+	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 99, 0, NULL), 0);
+	look(10);
+	cr_expect(shown() && shown()->cause == COPYRPC_STATS_FOR_ACK);
 	nodes_close(nodes, 2);
 }

@@ -188,6 +188,8 @@ static int core_tx_start(struct core_op *op)
 	};
 	int ret;
 
+	if (op->peer->pipelined)
+		return -FI_EAGAIN;
 	if (UTIL_UNLIKELY(op->peer->offload != NULL) && req->tagged) {
 		ret = core_offload_start(req);
 		if (ret != CORE_OFFLOAD_BY_RING)
@@ -203,7 +205,10 @@ static int core_tx_start(struct core_op *op)
 
 static void core_tx_fail(struct core_op *op, int err)
 {
-	core_tx_end(core_tx_req_of(op), err);
+	struct core_tx_req *req = core_tx_req_of(op);
+
+	op->peer->pipelined -= req->state == CORE_TX_PIPELINED;
+	core_tx_end(req, err);
 }
 
 static const struct core_op_ops core_tx_op_ops = {

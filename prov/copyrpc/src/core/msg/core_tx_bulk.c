@@ -199,6 +199,7 @@ static int core_tx_start_pipelined(struct core_tx_req *req)
 		return ret;
 	req->sent = frame.len;
 	req->state = CORE_TX_PIPELINED;
+	req->op.peer->pipelined++;
 	core_op_stream(&req->op);
 	return 0;
 }
@@ -284,15 +285,18 @@ static void core_tx_segment(struct core_frame *frame, const struct core_tx_req *
  */
 static int core_tx_call_last(struct core_tx_req *req, const struct core_frame *frame)
 {
-	struct core_chan *chan = req->op.peer->chan;
+	struct core_peer *peer = req->op.peer;
+	struct core_chan *chan = peer->chan;
 	enum core_tx_state state = req->state;
 	int ret;
 
 	core_op_unstream(&req->op);
 	req->state = CORE_TX_CONFIRM;
+	peer->pipelined -= state == CORE_TX_PIPELINED;
 	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), &req->op, 0);
 	if (ret) {
 		req->state = state;
+		peer->pipelined += state == CORE_TX_PIPELINED;
 		core_op_restream(&req->op);
 	}
 	return ret;
@@ -332,9 +336,11 @@ int core_tx_bulk_stream(struct core_op *op)
 	if (pulled || req->start_ns)
 		return core_tx_call_last(req, &frame);
 	ret = chan->ops->send(chan, &frame, 0);
-	if (!ret)
-		core_tx_end_accepted(req);
-	return ret;
+	if (ret)
+		return ret;
+	op->peer->pipelined--;
+	core_tx_end_accepted(req);
+	return 0;
 }
 
 /** Continues a rendezvous after the receiver has requested CONT frames. */

@@ -249,8 +249,8 @@ static enum copyrpc_stats_cause core_watch_op_cause(const struct core_peer *peer
  */
 static uint64_t core_watch_head(const struct core_peer *peer)
 {
-	return core_pending_is_open(&peer->pending) ? core_pending_pos(&peer->pending)
-						    : peer->simple.head;
+	return core_pending_is_awaited(&peer->pending) ? core_pending_pos(&peer->pending)
+						       : peer->simple.head;
 }
 
 /** Returns what the oldest receive from a peer waits for, 0 if there is none; *again as below. */
@@ -284,7 +284,7 @@ static enum copyrpc_stats_cause core_watch_oldest(struct core_peer *peer, bool *
 		op->watched = true;
 		return core_watch_op_cause(peer, op);
 	}
-	if (!core_pending_is_open(&peer->pending) && !core_simple_is_awaited(&peer->simple))
+	if (!core_pending_is_awaited(&peer->pending) && !core_simple_is_awaited(&peer->simple))
 		return core_watch_receive(peer, again);
 	*again = w->cause == COPYRPC_STATS_FOR_ACK && w->head == core_watch_head(peer);
 	w->head = core_watch_head(peer);
