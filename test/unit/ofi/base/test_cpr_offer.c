@@ -103,6 +103,30 @@ Test(cpr_offer, rma_order_is_kept_on_request_at_any_size)
 	fi_freeinfo(hints);
 }
 
+Test(cpr_offer, an_order_that_only_has_a_size_is_kept)
+{
+	struct fi_info *hints = fi_allocinfo();
+	struct fi_info *info;
+
+	hints->ep_attr->max_order_raw_size = 1;
+	hints->ep_attr->max_order_waw_size = 4096;
+	info = narrowed(hints, OFI_API);
+	cr_expect_eq(info->tx_attr->msg_order, FI_ORDER_SAS | FI_ORDER_RAW | FI_ORDER_WAW);
+	cr_expect_eq(info->rx_attr->msg_order, FI_ORDER_SAS | FI_ORDER_RAW | FI_ORDER_WAW);
+	cr_expect_eq(info->ep_attr->max_order_raw_size, 1);
+	cr_expect_eq(info->ep_attr->max_order_war_size, 0);
+	cr_expect_eq(info->ep_attr->max_order_waw_size, 4096);
+	fi_freeinfo(info);
+	hints->ep_attr->max_order_raw_size = 0;
+	hints->ep_attr->max_order_war_size = 8;
+	hints->tx_attr->msg_order = FI_ORDER_ATOMIC_WAW;
+	info = narrowed(hints, OFI_API);
+	cr_expect_eq(info->tx_attr->msg_order, FI_ORDER_SAS | FI_ORDER_WAR | FI_ORDER_ATOMIC_WAW,
+		     "an order is what its flags say, not more");
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
 Test(cpr_offer, attribute_capabilities_are_a_subset_of_the_endpoints)
 {
 	struct fi_info *hints = fi_allocinfo();

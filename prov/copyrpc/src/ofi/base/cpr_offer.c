@@ -19,6 +19,10 @@ static_assert(CPR_IOV_LIMIT == CORE_RX_IOV_MAX, "equal limits in core");
 #define CPR_OBJECT_CNT 1024u
 #define CPR_MR_CNT     (1u << 20)
 
+#define CPR_ORDERS_RAW (FI_ORDER_RAW | FI_ORDER_RMA_RAW | FI_ORDER_ATOMIC_RAW)
+#define CPR_ORDERS_WAR (FI_ORDER_WAR | FI_ORDER_RMA_WAR | FI_ORDER_ATOMIC_WAR)
+#define CPR_ORDERS_WAW (FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_WAW)
+
 static void cpr_offer_tx(struct fi_tx_attr *attr)
 {
 	attr->caps = CPR_TX_CAPS;
@@ -198,12 +202,24 @@ static void cpr_offer_narrow_domain(struct fi_domain_attr *attr, const struct fi
 /* Sets the order sizes: an order that is kept is kept at any size. */
 static void cpr_offer_order_sizes(struct fi_ep_attr *attr, uint64_t order)
 {
-	attr->max_order_raw_size =
-		order & (FI_ORDER_RAW | FI_ORDER_RMA_RAW | FI_ORDER_ATOMIC_RAW) ? CPR_MSG_MAX : 0;
-	attr->max_order_war_size =
-		order & (FI_ORDER_WAR | FI_ORDER_RMA_WAR | FI_ORDER_ATOMIC_WAR) ? CPR_MSG_MAX : 0;
-	attr->max_order_waw_size =
-		order & (FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_WAW) ? CPR_MSG_MAX : 0;
+	attr->max_order_raw_size = order & CPR_ORDERS_RAW ? CPR_MSG_MAX : 0;
+	attr->max_order_war_size = order & CPR_ORDERS_WAR ? CPR_MSG_MAX : 0;
+	attr->max_order_waw_size = order & CPR_ORDERS_WAW ? CPR_MSG_MAX : 0;
+}
+
+/* Adds the orders for which the hints name a size but no msg_order: what has a size is kept. */
+static void cpr_offer_sized_orders(struct fi_info *info, const struct fi_ep_attr *hints)
+{
+	uint64_t order = info->tx_attr->msg_order;
+
+	if (hints->max_order_raw_size && !(order & CPR_ORDERS_RAW))
+		order |= FI_ORDER_RAW;
+	if (hints->max_order_war_size && !(order & CPR_ORDERS_WAR))
+		order |= FI_ORDER_WAR;
+	if (hints->max_order_waw_size && !(order & CPR_ORDERS_WAW))
+		order |= FI_ORDER_WAW;
+	info->rx_attr->msg_order |= order & ~info->tx_attr->msg_order;
+	info->tx_attr->msg_order = order;
 }
 
 void cpr_offer_narrow(struct fi_info *info, const struct fi_info *hints, uint32_t version)
@@ -223,6 +239,8 @@ void cpr_offer_narrow(struct fi_info *info, const struct fi_info *hints, uint32_
 		cpr_offer_narrow_tx(info->tx_attr, hints->tx_attr);
 	if (hints->rx_attr)
 		cpr_offer_narrow_rx(info->rx_attr, hints->rx_attr);
+	if (hints->ep_attr)
+		cpr_offer_sized_orders(info, hints->ep_attr);
 	cpr_offer_order_sizes(info->ep_attr, info->tx_attr->msg_order);
 	if (hints->ep_attr)
 		cpr_offer_narrow_ep(info->ep_attr, hints->ep_attr);
