@@ -157,6 +157,25 @@ Test(core_rx, selective_completion_requires_the_flag)
 	cr_assert_eq(nodes[1].rx_cntr.value, 2);
 }
 
+/* The end of the buffer is always reported. */
+Test(core_rx, selective_completion_leaves_out_messages_in_a_multi_receive_buffer)
+{
+	nodes[1].ep.rx.selective = true;
+	nodes[1].ep.min_multi_recv = 100;
+	node_recv(&nodes[1], FI_ADDR_UNSPEC, in, 500, false, 0, 0, FI_MULTI_RECV, &in);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 0, "message %u", i);
+		node_send(&nodes[0], 1, out, 230, false, 0, 0, NULL);
+		nodes_settle(nodes, 2);
+	}
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_expect_eq(e.e.op_context, &in);
+	cr_expect_eq(e.e.flags, FI_RECV | FI_MSG | FI_MULTI_RECV);
+	cr_expect_eq(e.e.buf, in + 230);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
+	cr_expect_eq(nodes[1].rx_cntr.value, 2);
+}
+
 Test(core_rx, a_malformed_message_fails_the_channel)
 {
 	static const struct {

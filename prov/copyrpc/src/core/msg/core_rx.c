@@ -36,14 +36,17 @@ static bool core_rx_multi_done(struct core_ep *ep, struct core_rx_req *req)
 	return true;
 }
 
-/** Completes a receive. `asked`: FI_COMPLETION or FI_MULTI_RECV, which also writes a completion. */
+/**
+ * Completes a receive. A completion is written if FI_COMPLETION is in `asked`, the flags of the
+ * operation, or FI_MULTI_RECV in `flags`, those of the completion.
+ */
 static inline void core_rx_complete(struct core_ep *ep, void *context, uint64_t flags,
 				    uint64_t asked, size_t len, void *buf, uint64_t data,
 				    uint64_t tag, fi_addr_t src)
 {
 	if (ep->rx.cntr)
 		core_cntr_add(ep->rx.cntr, 1);
-	if (ep->rx.cq && (!ep->rx.selective || (asked & (FI_COMPLETION | FI_MULTI_RECV))))
+	if (ep->rx.cq && (!ep->rx.selective || (asked & FI_COMPLETION) || (flags & FI_MULTI_RECV)))
 		core_cq_write(ep->rx.cq, context, flags, len, buf, data, tag, src);
 }
 
@@ -77,8 +80,8 @@ void core_dest_complete(struct core_ep *ep, const struct core_dest *dest,
 			core_cq_write_err(ep->rx.cq, &entry, src);
 		return;
 	}
-	core_rx_complete(ep, dest->context, flags, dest->flags | (flags & FI_MULTI_RECV), len, buf,
-			 head->data, head->tag, src);
+	core_rx_complete(ep, dest->context, flags, dest->flags, len, buf, head->data, head->tag,
+			 src);
 }
 
 void core_rx_multi_end(struct core_ep *rx, struct core_ep *ep, struct core_rx_req *req)
