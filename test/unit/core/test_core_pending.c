@@ -301,14 +301,31 @@ Test(core_pending, a_silent_send_that_fails_has_an_error_completion)
 	expect_none();
 	cr_assert_eq(post(&ctx[1], 0, false), 0);
 	cr_assert_eq(post(&ctx[2], FI_COMPLETION, false), 0);
+	cr_assert_eq(post(NULL, 0, true), 0);
 	cr_assert_eq(post(&ctx[3], 0, true), 0);
 	fake_engine_kill(&a->ep, &nodes[1].ep, -FI_EIO);
 	nodes_settle(nodes, 2);
 	expect_bad(&ctx[1], FI_EIO);
 	expect_bad(&ctx[2], FI_EIO);
 	expect_bad(NULL, FI_EIO);
+	expect_bad(&ctx[3], FI_EIO);
 	expect_none();
-	cr_expect_eq(a->tx_cntr.errors, 3);
+	cr_expect_eq(a->tx_cntr.errors, 4);
+}
+
+/* These are on the hot path. */
+Test(core_pending, a_silent_send_that_fails_has_its_context_without_a_counter_too)
+{
+	a->ep.tx.selective = true;
+	a->ep.tx.cntr = NULL;
+	core_comp_update(&a->ep.tx);
+	for (int i = 0; i < 100; i++)
+		cr_assert_eq(post(i % 3 ? &ctx[i] : NULL, 0, true), 0);
+	fake_engine_kill(&a->ep, &nodes[1].ep, -FI_EIO);
+	nodes_settle(nodes, 2);
+	for (int i = 0; i < 100; i++)
+		expect_bad(i % 3 ? &ctx[i] : NULL, FI_EIO);
+	expect_none();
 }
 
 Test(core_pending, after_an_orderly_shutdown_only_sends_with_a_completion_fail)

@@ -12,7 +12,7 @@
 
 #define CORE_PENDING_FIRST 32u
 
-static_assert(CORE_PENDING_FLAGS == (FI_MSG | FI_TAGGED) && CORE_PENDING_NO_CTX < WIRE_ALIGN,
+static_assert(CORE_PENDING_FLAGS == (FI_MSG | FI_TAGGED) && CORE_PENDING_FLAGS < WIRE_ALIGN,
 	      "a kind fits below a position");
 
 static inline uint64_t core_pending_comp_flags(uint64_t pos)
@@ -20,10 +20,10 @@ static inline uint64_t core_pending_comp_flags(uint64_t pos)
 	return FI_SEND | (pos & CORE_PENDING_FLAGS);
 }
 
-/** Returns true for an entry with a completion and a context, and no counter. */
+/** Returns true for an entry with a completion and no counter. */
 static inline bool core_pending_is_common(uint64_t pos)
 {
-	return !(pos & (CORE_PENDING_NO_COMP | CORE_PENDING_COUNT | CORE_PENDING_NO_CTX));
+	return !(pos & (CORE_PENDING_NO_COMP | CORE_PENDING_COUNT));
 }
 
 /** Returns true for an entry that ends without a trace, unless it fails. */
@@ -96,8 +96,7 @@ static void core_pending_end(struct core_comp *tx, const struct core_pending_slo
 static unsigned core_pending_kind(const struct core_ep *ep, uint64_t flags, bool tagged,
 				  bool silent)
 {
-	return (unsigned)(tagged ? FI_TAGGED : FI_MSG) | (silent ? CORE_PENDING_NO_CTX : 0) |
-	       (ep->tx.cntr ? CORE_PENDING_COUNT : 0) |
+	return (unsigned)(tagged ? FI_TAGGED : FI_MSG) | (ep->tx.cntr ? CORE_PENDING_COUNT : 0) |
 	       (core_ep_has_tx_comp(ep, flags, silent) ? 0 : CORE_PENDING_NO_COMP);
 }
 
@@ -241,7 +240,7 @@ static bool core_pending_needs_error(const struct core_pending_slot *slot, int e
 static void core_pending_fail(struct core_ep *ep, const struct core_pending_slot *slot, int err)
 {
 	struct fi_cq_err_entry entry = {
-		.op_context = slot->pos & CORE_PENDING_NO_CTX ? NULL : slot->context,
+		.op_context = slot->context,
 		.flags = core_pending_comp_flags(slot->pos),
 		.err = -err,
 		.prov_errno = -err,
@@ -254,24 +253,24 @@ static void core_pending_fail(struct core_ep *ep, const struct core_pending_slot
 }
 
 /* Logs the failure. Open MPI 4.1's mtl/ofi dereferences the context of every error. */
-static void core_pending_log(unsigned cnt, unsigned silent_cnt, int err)
+static void core_pending_log(unsigned cnt, unsigned bare_cnt, int err)
 {
 	UTIL_WARN(EP_DATA,
 		  "%u messages sent to a peer are not known to have arrived (%s): each ends "
 		  "with an error completion\n",
 		  cnt, fi_strerror(-err));
-	if (silent_cnt)
+	if (bare_cnt)
 		UTIL_WARN(EP_DATA,
-			  "%u of them were injected, and their errors have no context: an MPI job "
-			  "ends here, with Open MPI 4.1 by SIGSEGV in mtl_ofi\n",
-			  silent_cnt);
+			  "%u of these errors have no context, like those of injected messages: an "
+			  "MPI job ends here, with Open MPI 4.1 by SIGSEGV in mtl_ofi\n",
+			  bare_cnt);
 }
 
 void core_pending_fail_peer(struct core_peer *peer, int err)
 {
 	struct core_pending *pending = &peer->pending;
 	uint64_t tail = core_pending_tail(pending);
-	unsigned cnt = 0, silent_cnt = 0;
+	unsigned cnt = 0, bare_cnt = 0;
 
 	for (; pending->head != tail; pending->head++) {
 		const struct core_pending_slot *slot = core_pending_at(pending, pending->head);
@@ -280,11 +279,11 @@ void core_pending_fail_peer(struct core_peer *peer, int err)
 			continue;
 		core_pending_fail(peer->ep, slot, err);
 		cnt++;
-		silent_cnt += (slot->pos & CORE_PENDING_NO_CTX) != 0;
+		bare_cnt += !slot->context;
 	}
 	pending->quiet_cnt = pending->odd_cnt = 0;
 	if (cnt && peer->ep->tx.cq)
-		core_pending_log(cnt, silent_cnt, err);
+		core_pending_log(cnt, bare_cnt, err);
 }
 
 void core_pending_fini(struct core_pending *pending)

@@ -25,20 +25,19 @@
 struct core_peer;
 
 /**
- * Bits of a pending completion, all below WIRE_ALIGN. Without NO_COMP, COUNT and NO_CTX it is
- * common: a completion with a context, and no counter. With NO_COMP and without COUNT it is quiet:
- * only its failure is reported.
+ * Bits of a pending completion, all below WIRE_ALIGN. Without NO_COMP and COUNT it is common: a
+ * completion, and no counter. With NO_COMP and without COUNT it is quiet: only its failure is
+ * reported.
  */
 enum core_pending_kind {
 	CORE_PENDING_NO_COMP = 1 << 0,        /* no completion is written */
 	CORE_PENDING_COUNT = 1 << 2,          /* the endpoint has a counter */
-	CORE_PENDING_NO_CTX = 1 << 4,         /* fi_inject and friends: no context */
 	CORE_PENDING_FLAGS = 1 << 1 | 1 << 3, /* FI_MSG or FI_TAGGED, at libfabric's bit */
 };
 
 struct core_pending_slot {
 	uint64_t pos;  /* end of the message on the ring, a multiple of WIRE_ALIGN, plus its kind */
-	void *context; /* not set with CORE_PENDING_NO_CTX */
+	void *context; /* NULL: fi_inject and friends */
 };
 
 struct core_pending {
@@ -83,14 +82,14 @@ static inline bool core_pending_push(struct core_pending *pending, struct core_c
  * there is no free slot before the wrap.
  */
 static inline bool core_pending_push_quiet(struct core_pending *pending,
-					   const struct core_chan *chan, bool tagged)
+					   const struct core_chan *chan, void *context, bool tagged)
 {
 	struct core_pending_slot *slot = pending->next;
 
 	if (UTIL_UNLIKELY(slot == pending->stop))
 		return false;
-	slot->pos = *chan->posted | (tagged ? FI_TAGGED : FI_MSG) | CORE_PENDING_NO_COMP |
-		    CORE_PENDING_NO_CTX;
+	slot->pos = *chan->posted | (tagged ? FI_TAGGED : FI_MSG) | CORE_PENDING_NO_COMP;
+	slot->context = context;
 	pending->next = slot + 1;
 	pending->quiet_cnt++;
 	return true;

@@ -6,6 +6,7 @@
 #include "core/core_peer.h"
 #include "ofi/base/cpr_ep.h"
 #include "unit/ofi/ofi_fixture.h"
+#include "util/param.h"
 
 #define BURST 5
 #define ROOM  (1 << 16) /* more messages than a ring has room for */
@@ -168,6 +169,24 @@ Test(cpr_silent_bound, counters_count, .fini = teardown)
 		send_tagged(i);
 	expect_in_order();
 	cr_expect_eq(fi_cntr_read(p.tx_cntr[0]), before + BURST);
+}
+
+/* Over UDP a message is pending until the peer has acknowledged it. */
+Test(cpr_silent_bound, a_message_that_is_lost_ends_with_its_context, .fini = teardown)
+{
+	struct core_peer *peer;
+
+	ofi_provider();
+	util_params.paths = "udp";
+	open_pair((struct ofi_options){ .bind_flags = FI_SELECTIVE_COMPLETION,
+					.rx_op_flags = FI_COMPLETION });
+	peer = core_peer_lookup(UTIL_CONTAINER_OF(p.ep[0], struct cpr_ep, fid)->core, p.addr[1]);
+	core_pending_fail_peer(peer, -FI_ESHUTDOWN); /* drops the first message */
+	cr_assert_eq(fi_tsend(alias, "x", 1, NULL, p.addr[1], 5, in[0]), 0);
+	cr_assert_eq(fi_send(alias, "y", 1, NULL, p.addr[1], in[1]), 0);
+	core_pending_fail_peer(peer, -FI_EIO);
+	ofi_pair_expect_error(&p, 0, FI_SEND | FI_TAGGED, FI_EIO, in[0]);
+	ofi_pair_expect_error(&p, 0, FI_SEND | FI_MSG, FI_EIO, in[1]);
 }
 
 /* Behind a lock the calls are other functions. */

@@ -31,7 +31,7 @@ struct core_post_spill {
 	const void *buf;
 	size_t len;
 	fi_addr_t dest;
-	uint64_t tag;
+	uint64_t tag; /* the context if the send is silent and not tagged */
 };
 
 #define CORE_POST_SPILL(kept) __asm__("" : "+m"(kept)) /* hides the values from the optimizer */
@@ -48,7 +48,8 @@ UTIL_INLINE bool core_post_push_pending(const struct core_ep *ep, struct core_pe
 					void *context, bool tagged, bool silent)
 {
 	if (silent)
-		return !ep->tx.cntr && core_pending_push_quiet(&peer->pending, peer->chan, tagged);
+		return !ep->tx.cntr &&
+		       core_pending_push_quiet(&peer->pending, peer->chan, context, tagged);
 	return ep->tx.plain && core_pending_push(&peer->pending, peer->chan, context, tagged);
 }
 
@@ -60,7 +61,7 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 				     fi_addr_t dest, uint64_t tag, uint64_t data, void *context,
 				     uint64_t flags, bool tagged, enum core_post_end end)
 {
-	const bool silent = end != CORE_POST_COMPLETES;
+	const bool silent = end != CORE_POST_COMPLETES, keeps_ctx = silent && !tagged;
 	const uint64_t cold_flags = silent ? flags | FI_INJECT : flags;
 	struct core_peer *peer = core_peer_lookup(ep, dest);
 	struct core_post_spill kept;
@@ -74,17 +75,19 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 		goto cold;
 	packed = core_packed(core_tx_ext(ext, tag, data, flags, tagged),
 			     end == CORE_POST_LEAVES ? CORE_SEND_NOW : 0);
-	kept = (struct core_post_spill){ buf, len, dest, tag };
+	kept = (struct core_post_spill){ buf, len, dest, keeps_ctx ? (uintptr_t)context : tag };
 	CORE_POST_SPILL(kept);
 	ret = (flags & FI_MORE ? peer->chan->ops->send_more : peer->chan->ops->send_buf)(
 		peer->chan, packed, ext[0], ext[1], buf, len);
 	cq = ep->tx.plain;
 	if (UTIL_UNLIKELY(ret)) {
+		if (keeps_ctx)
+			context = (void *)(uintptr_t)kept.tag;
 		if (UTIL_UNLIKELY(ret != 1)) {
 			if (ret < 0)
 				return core_tx_send_buf_cold(ep, kept.buf, kept.len, kept.dest,
-							     kept.tag, data, context, cold_flags,
-							     tagged, silent);
+							     keeps_ctx ? tag : kept.tag, data,
+							     context, cold_flags, tagged, silent);
 			if (flags & FI_INJECT_COMPLETE)
 				core_tx_copied_cold(peer, kept.len, tagged, ret);
 		}
@@ -98,7 +101,7 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 	}
 	if (silent) {
 		if (UTIL_UNLIKELY(ep->tx.cntr))
-			core_tx_complete_cold(ep, context, flags, tagged, silent);
+			core_tx_complete_cold(ep, NULL, flags, tagged, silent);
 		return 0;
 	}
 	if (UTIL_UNLIKELY(!cq) && (flags & FI_COMPLETION))

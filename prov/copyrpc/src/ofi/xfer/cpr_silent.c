@@ -7,12 +7,13 @@
 CPR_XFER_CALL(cpr_silent_send, cpr_silent_send_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, fi_addr_t dest_addr,
 	       void *context),
-	      cpr_xfer_send_silent(cpr_ep_of(fid), buf, len, dest_addr, 0, false, guarded))
+	      cpr_xfer_send_silent(cpr_ep_of(fid), buf, len, dest_addr, 0, context, false, guarded))
 
 CPR_XFER_CALL(cpr_silent_tsend, cpr_silent_tsend_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, fi_addr_t dest_addr,
 	       uint64_t tag, void *context),
-	      cpr_xfer_send_silent(cpr_ep_of(fid), buf, len, dest_addr, tag, true, guarded))
+	      cpr_xfer_send_silent(cpr_ep_of(fid), buf, len, dest_addr, tag, context, true,
+				   guarded))
 
 /* FI_TRANSMIT_COMPLETE is the level of all messages without a flag. */
 static bool cpr_silent_applies(const struct cpr_ep *ep)

@@ -130,11 +130,12 @@ UTIL_INLINE ssize_t cpr_xfer_inject(struct cpr_ep *ep, const void *buf, size_t l
 
 /** Implements fi_send and fi_tsend where cpr_silent.h selects it: injects, and may defer. */
 UTIL_INLINE ssize_t cpr_xfer_send_silent(struct cpr_ep *ep, const void *buf, size_t len,
-					 fi_addr_t dest, uint64_t tag, bool tagged, bool guarded)
+					 fi_addr_t dest, uint64_t tag, void *context, bool tagged,
+					 bool guarded)
 {
 	if (UTIL_UNLIKELY(len > ep->inject_max))
 		return -FI_EMSGSIZE;
-	return cpr_xfer_send_one(ep, buf, len, dest, tag, 0, NULL, 0, tagged, CORE_POST_DEFERS,
+	return cpr_xfer_send_one(ep, buf, len, dest, tag, 0, context, 0, tagged, CORE_POST_DEFERS,
 				 guarded);
 }
 
