@@ -5,8 +5,10 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ofi/cpr_prov.h"
 #include "util/clock.h"
@@ -210,4 +212,35 @@ void ofi_bind_all(struct ofi_pair *p)
 {
 	cr_assert_eq(fi_ep_bind(p->ep[0], &p->av->fid, 0), 0);
 	cr_assert_eq(fi_ep_bind(p->ep[0], &p->cq[0]->fid, FI_TRANSMIT | FI_RECV), 0);
+}
+
+static void on_kick(int sig)
+{
+	(void)sig;
+}
+
+static void *kick(void *arg)
+{
+	struct ofi_kicker *kicker = arg;
+
+	while (!__atomic_load_n(&kicker->over, __ATOMIC_RELAXED)) {
+		usleep(10000);
+		pthread_kill(kicker->sleeper, SIGUSR1);
+	}
+	return NULL;
+}
+
+void ofi_kicker_start(struct ofi_kicker *kicker)
+{
+	struct sigaction action = { .sa_handler = on_kick, .sa_flags = SA_RESTART };
+
+	cr_assert_eq(sigaction(SIGUSR1, &action, NULL), 0);
+	*kicker = (struct ofi_kicker){ .sleeper = pthread_self() };
+	cr_assert_eq(pthread_create(&kicker->thread, NULL, kick, kicker), 0);
+}
+
+void ofi_kicker_stop(struct ofi_kicker *kicker)
+{
+	__atomic_store_n(&kicker->over, true, __ATOMIC_RELAXED);
+	pthread_join(kicker->thread, NULL);
 }

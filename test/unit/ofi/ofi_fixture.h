@@ -7,6 +7,7 @@
 #ifndef OFI_FIXTURE_H
 #define OFI_FIXTURE_H
 
+#include <pthread.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -90,5 +91,14 @@ void ofi_pair_progress(struct ofi_pair *p);
  */
 void ofi_open_unbound(struct ofi_pair *p);
 void ofi_bind_all(struct ofi_pair *p);
+
+/** A thread that makes a signal handler of the caller run each ten milliseconds. */
+struct ofi_kicker {
+	pthread_t sleeper, thread;
+	bool over;
+};
+
+void ofi_kicker_start(struct ofi_kicker *kicker);
+void ofi_kicker_stop(struct ofi_kicker *kicker);
 
 #endif

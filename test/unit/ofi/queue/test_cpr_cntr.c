@@ -123,6 +123,20 @@ Test(cpr_cntr, wait_ends_at_the_threshold_or_in_time)
 	ofi_pair_close(&p);
 }
 
+Test(cpr_cntr, a_signal_handler_does_not_end_a_wait)
+{
+	struct ofi_kicker kicker;
+	uint64_t t0;
+
+	open_pair(FI_WAIT_FD);
+	ofi_kicker_start(&kicker);
+	t0 = util_clock_ns();
+	cr_expect_eq(fi_cntr_wait(p.rx_cntr[1], 1, 100), -FI_ETIMEDOUT);
+	cr_expect_geq(util_clock_ns() - t0, 100 * UTIL_NS_PER_MS);
+	ofi_kicker_stop(&kicker);
+	ofi_pair_close(&p);
+}
+
 Test(cpr_cntr, wait_without_a_wait_object_polls)
 {
 	open_pair(FI_WAIT_NONE);

@@ -297,6 +297,18 @@ Test(cpr_cq, a_signal_ends_sread_without_a_time)
 	ofi_pair_close(&p);
 }
 
+Test(cpr_cq, a_signal_handler_ends_sread, .timeout = 60)
+{
+	struct fi_cq_tagged_entry e;
+	struct ofi_kicker kicker;
+
+	open_pair(FI_CQ_FORMAT_TAGGED, FI_WAIT_FD);
+	ofi_kicker_start(&kicker);
+	cr_expect_eq(fi_cq_sread(p.cq[0], &e, 1, NULL, -1), -FI_EAGAIN);
+	ofi_kicker_stop(&kicker);
+	ofi_pair_close(&p);
+}
+
 static void *send_later(void *arg)
 {
 	usleep(30000);

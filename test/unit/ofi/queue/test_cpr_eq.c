@@ -134,6 +134,18 @@ Test(cpr_eq, an_event_of_another_thread_ends_sread)
 	pthread_join(thread, NULL);
 }
 
+Test(cpr_eq, a_signal_handler_ends_sread, .timeout = 60)
+{
+	struct fi_eq_entry entry;
+	struct ofi_kicker kicker;
+	uint32_t event;
+
+	open_eq(0, FI_WAIT_FD);
+	ofi_kicker_start(&kicker);
+	cr_expect_eq(fi_eq_sread(eq, &event, &entry, sizeof(entry), -1, 0), -FI_EAGAIN);
+	ofi_kicker_stop(&kicker);
+}
+
 Test(cpr_eq, sread_needs_a_wait_object)
 {
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_MUTEX_COND };

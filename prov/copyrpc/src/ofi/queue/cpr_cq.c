@@ -183,7 +183,7 @@ static int cpr_cq_wait(struct cpr_cq *cq, struct cpr_pdom **pdom, uint64_t thres
 		core_cq_set_notify(&cq->core, cpr_cq_notify);
 		ret = cpr_wait_sleep(&cq->wait, &cq->member, pdom, &call);
 	}
-	return ret;
+	return ret == -FI_EINTR ? -FI_EAGAIN : ret; /* a signal ends the call (fi_cq(3)) */
 }
 
 static ssize_t cpr_cq_sread(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src,

@@ -2,6 +2,7 @@
 /* Event queues: see cpr_eq.h. */
 #include "ofi/queue/cpr_eq.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
 #include <sched.h>
@@ -231,8 +232,8 @@ static int cpr_eq_sleep(struct cpr_eq *eq, uint64_t deadline, bool needs_progres
 		return 0;
 	if (pfd.fd < 0)
 		return pfd.fd;
-	poll(&pfd, 1, ms);
-	return 0;
+	/* A signal ends the call (fi_eq(3)). */
+	return poll(&pfd, 1, ms) < 0 && errno == EINTR ? -FI_EAGAIN : 0;
 }
 
 static ssize_t cpr_eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, int timeout,

@@ -280,13 +280,21 @@ bool cpr_wait_is_over(struct cpr_wait_call *call)
 	return cpr_wait_left(call) < -1;
 }
 
-/* Releases the lock for `ms` milliseconds, for other sleepers and for threads that wait for it. */
-static void cpr_wait_nap(struct cpr_member *member, struct cpr_pdom **pdom, int ms)
+/* Sleeps. Returns 0, or -FI_EINTR if a signal handler has run. */
+static int cpr_wait_poll_fds(struct pollfd *fds, nfds_t cnt, int timeout_ms)
 {
+	return poll(fds, cnt, timeout_ms) < 0 && errno == EINTR ? -FI_EINTR : 0;
+}
+
+/* Releases the lock for `ms` milliseconds, for other sleepers and for threads that wait for it. */
+static int cpr_wait_nap(struct cpr_member *member, struct cpr_pdom **pdom, int ms)
+{
+	int ret;
+
 	cpr_pdom_unlock(*pdom);
-	if (ms)
-		poll(NULL, 0, ms);
+	ret = ms ? cpr_wait_poll_fds(NULL, 0, ms) : 0;
 	*pdom = cpr_member_lock(member);
+	return ret;
 }
 
 void cpr_wait_drain(struct cpr_wait *wait)
@@ -296,20 +304,25 @@ void cpr_wait_drain(struct cpr_wait *wait)
 	eventfd_read(wait->event_fd, &cnt);
 }
 
-/* Sleeps on the descriptor with the engines armed and the lock released. */
-static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_member *member, struct cpr_pdom **pdom,
-			  int timeout_ms)
+/*
+ * Sleeps on the descriptor with the engines armed and the lock released. Returns 0, or -FI_EINTR if
+ * a signal handler has run.
+ */
+static int cpr_wait_poll(struct cpr_wait *wait, struct cpr_member *member, struct cpr_pdom **pdom,
+			 int timeout_ms)
 {
 	struct pollfd pfd = { .fd = wait->epoll_fd, .events = POLLIN };
+	int ret;
 
 	wait->sleepers++;
 	cpr_wakeup_use(*pdom, &wait->wakeup);
 	cpr_pdom_unlock(*pdom);
-	poll(&pfd, 1, timeout_ms);
+	ret = cpr_wait_poll_fds(&pfd, 1, timeout_ms);
 	*pdom = cpr_member_lock(member);
 	wait->sleepers--;
 	if (!cpr_wait_is_used(wait))
 		cpr_wakeup_release(*pdom, &wait->wakeup);
+	return ret;
 }
 
 /* Returns true for one more look without sleep. Spinning ends for good when its time is over. */
@@ -384,10 +397,8 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *member, struct cpr_
 	if (__atomic_load_n(&wait->signals, __ATOMIC_SEQ_CST) != call->signals)
 		return 0;
 	if (!cpr_wait_arm(wait, *pdom, CPR_PDOM_SLEEPS))
-		cpr_wait_poll(wait, member, pdom, left);
-	else
-		cpr_wait_nap(member, pdom, call->looks > CPR_WAIT_BUSY ? CPR_WAIT_NAP_MS : 0);
-	return 0;
+		return cpr_wait_poll(wait, member, pdom, left);
+	return cpr_wait_nap(member, pdom, call->looks > CPR_WAIT_BUSY ? CPR_WAIT_NAP_MS : 0);
 }
 
 int cpr_wait_try(struct cpr_wait *wait, struct cpr_pdom *pdom, bool shares)

@@ -107,7 +107,7 @@ bool cpr_wait_is_over(struct cpr_wait_call *call);
 /**
  * Spins, then sleeps. The caller has set notify and found nothing. Called with the progress domain
  * locked; *pdom changes if the object moved. Returns 0 to look again, -FI_EAGAIN if the time is
- * over, or another error code if it cannot sleep.
+ * over, -FI_EINTR if a signal handler has run, or another error code if it cannot sleep.
  */
 int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *member, struct cpr_pdom **pdom,
 		   struct cpr_wait_call *call);
