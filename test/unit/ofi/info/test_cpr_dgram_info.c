@@ -111,6 +111,26 @@ Test(cpr_dgram_info, a_returned_info_is_accepted_as_a_hint)
 	fi_freeinfo(again);
 }
 
+Test(cpr_dgram_info, opened_objects_are_named)
+{
+	struct ofi_options opts = { .ep_type = FI_EP_DGRAM };
+	struct fi_info *info = NULL;
+	struct ofi_pair p;
+
+	ofi_domain_open(&p, &opts);
+	cr_assert_eq(ofi_getinfo(hints, &info), 0);
+	cr_expect_eq(info->fabric_attr->fabric, p.fabric);
+	cr_expect_eq(info->domain_attr->domain, p.domain);
+	fi_freeinfo(info);
+	hints->ep_attr->type = FI_EP_UNSPEC;
+	hints->domain_attr->domain = p.domain;
+	cr_assert_eq(ofi_getinfo(hints, &info), 0);
+	cr_expect_eq(info->ep_attr->type, FI_EP_DGRAM);
+	cr_expect_null(info->next);
+	fi_freeinfo(info);
+	ofi_pair_close(&p);
+}
+
 Test(cpr_dgram_info, node_and_service_are_the_destination_of_datagrams)
 {
 	struct fi_info *info = NULL;

@@ -304,3 +304,60 @@ Test(cpr_info, opened_objects_are_named)
 	cr_expect_null(info->domain_attr->domain);
 	fi_freeinfo(info);
 }
+
+/* Returns the number of infos, which all must have this domain name. */
+static unsigned count_of_domain(const struct fi_info *info, const char *name)
+{
+	unsigned cnt = 0;
+
+	for (; info; info = info->next, cnt++)
+		cr_expect_str_eq(info->domain_attr->name, name);
+	return cnt;
+}
+
+Test(cpr_info, an_opened_object_in_the_hints_selects_its_infos)
+{
+	struct fi_info *hints = fi_allocinfo(), *info;
+	struct ofi_options opts = { 0 };
+	struct ofi_pair p;
+
+	ofi_domain_open(&p, &opts);
+	hints->fabric_attr->fabric = p.fabric;
+	info = get(NULL, NULL, 0, hints);
+	cr_expect_gt(count_of_domain(info, CPR_RC_NAME), 0);
+	cr_expect_eq(info->fabric_attr->fabric, p.fabric);
+	fi_freeinfo(info);
+	hints->fabric_attr->fabric = NULL;
+	hints->domain_attr->domain = p.domain;
+	info = get(NULL, NULL, 0, hints);
+	cr_expect_gt(count_of_domain(info, CPR_RC_NAME), 0);
+	cr_expect_eq(info->domain_attr->domain, p.domain);
+	fi_freeinfo(info);
+	hints->domain_attr->name = strdup(CPR_UD_NAME);
+	cr_expect_eq(get_ret(NULL, NULL, 0, hints), -FI_ENODATA);
+	fi_freeinfo(hints);
+	ofi_pair_close(&p);
+}
+
+Test(cpr_info, a_fabric_in_the_hints_is_returned_with_its_own_domain)
+{
+	struct fi_info *hints = fi_allocinfo(), *info;
+	struct fid_fabric *second;
+	struct ofi_options opts = { 0 };
+	struct ofi_pair p;
+
+	ofi_domain_open(&p, &opts);
+	cr_assert_eq(ofi_provider()->fabric(p.info->fabric_attr, &second, NULL), 0);
+	hints->fabric_attr->fabric = second;
+	info = get(NULL, NULL, 0, hints);
+	cr_expect_eq(info->fabric_attr->fabric, second);
+	cr_expect_null(info->domain_attr->domain);
+	fi_freeinfo(info);
+	hints->fabric_attr->fabric = p.fabric;
+	info = get(NULL, NULL, 0, hints);
+	cr_expect_eq(info->domain_attr->domain, p.domain);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	cr_expect_eq(fi_close(&second->fid), 0);
+	ofi_pair_close(&p);
+}

@@ -63,6 +63,8 @@ int cpr_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 int cpr_domain_open2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
 		     uint64_t flags, void *context);
 bool cpr_domain_is_ours(const struct fid_domain *fid);
+/** Returns true if the domain has that name in fi_domain_attr. */
+bool cpr_domain_has_name(const struct cpr_domain *domain, const char *name);
 /**
  * Returns true, and logs, in a forked child of the process that opened the domain. Memory and
  * sockets that carry messages belong to the parent too: a child that received or sent anything

@@ -118,6 +118,13 @@ bool cpr_domain_is_ours(const struct fid_domain *fid)
 	return fid->ops == &cpr_domain_ops;
 }
 
+bool cpr_domain_has_name(const struct cpr_domain *domain, const char *name)
+{
+	if (domain->dgram)
+		return cpr_dgram_over(name) == domain->dgram;
+	return !strcmp(name, domain->kind == CPR_UD ? CPR_UD_NAME : CPR_RC_NAME);
+}
+
 static bool cpr_domain_is_locked(const struct fi_domain_attr *attr)
 {
 	return attr->threading != FI_THREAD_DOMAIN || attr->data_progress == FI_PROGRESS_AUTO;

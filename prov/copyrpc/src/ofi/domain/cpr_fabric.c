@@ -158,23 +158,33 @@ static struct cpr_fabric *cpr_fabric_find_locked(const char *name)
 	return NULL;
 }
 
+/* Returns the first open domain of that name, or NULL. */
+static struct fid_domain *cpr_fabric_domain_locked(struct cpr_fabric *fabric, const char *name)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &fabric->domains) {
+		struct cpr_domain *domain = UTIL_CONTAINER_OF(it, struct cpr_domain, fabric_link);
+
+		if (cpr_domain_has_name(domain, name))
+			return &domain->fid;
+	}
+	return NULL;
+}
+
 void cpr_fabric_fill_opened(struct fi_info *info, const struct fi_info *hints)
 {
+	struct fid_fabric *asked = hints && hints->fabric_attr ? hints->fabric_attr->fabric : NULL;
 	struct cpr_fabric *fabric;
-	struct util_list *dom;
 
 	pthread_mutex_lock(&cpr_fabric_lock);
-	fabric = cpr_fabric_find_locked(info->fabric_attr->name);
+	fabric = asked ? cpr_fabric_of(asked) : cpr_fabric_find_locked(info->fabric_attr->name);
 	if (fabric) {
 		info->fabric_attr->fabric = &fabric->fid;
-		dom = util_list_first(&fabric->domains);
-		if (dom)
-			info->domain_attr->domain =
-				&UTIL_CONTAINER_OF(dom, struct cpr_domain, fabric_link)->fid;
+		info->domain_attr->domain =
+			cpr_fabric_domain_locked(fabric, info->domain_attr->name);
 	}
 	pthread_mutex_unlock(&cpr_fabric_lock);
-	if (hints && hints->fabric_attr && hints->fabric_attr->fabric)
-		info->fabric_attr->fabric = hints->fabric_attr->fabric;
 	if (hints && hints->domain_attr && hints->domain_attr->domain)
 		info->domain_attr->domain = hints->domain_attr->domain;
 }

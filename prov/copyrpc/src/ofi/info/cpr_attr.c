@@ -164,11 +164,20 @@ static bool cpr_attr_mr_mode(int mr_mode, uint32_t version)
 	return ok;
 }
 
-/* Checks that an opened domain given as a hint is this provider's. */
-static bool cpr_attr_domain_fid(const struct fid_domain *fid)
+/* Checks that an opened domain given as a hint is the offered one. */
+static bool cpr_attr_domain_fid(const struct fi_domain_attr *offer, struct fid_domain *fid)
 {
-	return cpr_attr_absent("domain_attr->domain (of another provider)",
-			       fid && !cpr_domain_is_ours(fid));
+	return cpr_attr_absent("domain_attr->domain (another one)",
+			       fid && (!cpr_domain_is_ours(fid) ||
+				       !cpr_domain_has_name(cpr_domain_of(fid), offer->name)));
+}
+
+/* Checks that an opened fabric given as a hint is the offered one. */
+static bool cpr_attr_fabric_fid(const struct fi_fabric_attr *offer, struct fid_fabric *fid)
+{
+	return cpr_attr_absent(
+		"fabric_attr->fabric (another one)",
+		fid && (!cpr_fabric_is_ours(fid) || strcmp(cpr_fabric_of(fid)->name, offer->name)));
 }
 
 static bool cpr_attr_domain_modes(const struct fi_domain_attr *hints)
@@ -191,7 +200,7 @@ static bool cpr_attr_domain(const struct fi_domain_attr *offer, const struct fi_
 {
 	bool ok = true;
 
-	ok &= cpr_attr_domain_fid(hints->domain);
+	ok &= cpr_attr_domain_fid(offer, hints->domain);
 	ok &= cpr_attr_name("domain_attr->name", hints->name, offer->name);
 	ok &= cpr_attr_domain_modes(hints);
 	ok &= cpr_attr_mr_mode(hints->mr_mode, version);
@@ -220,8 +229,7 @@ static bool cpr_attr_fabric(const struct fi_fabric_attr *offer, const struct fi_
 
 	ok &= cpr_attr_name("fabric_attr->name", hints->name, offer->name);
 	ok &= cpr_attr_max("fabric_attr->prov_version", hints->prov_version, util_log_prov.version);
-	ok &= cpr_attr_absent("fabric_attr->fabric (of another provider)",
-			      hints->fabric && !cpr_fabric_is_ours(hints->fabric));
+	ok &= cpr_attr_fabric_fid(offer, hints->fabric);
 	return ok;
 }
 

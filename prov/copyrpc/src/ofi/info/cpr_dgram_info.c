@@ -14,6 +14,7 @@
 
 #include "dgram/dgram_ep.h"
 #include "dgram/dgram_over.h"
+#include "ofi/base/cpr_fabric.h"
 #include "ofi/base/cpr_nic.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/dgram/cpr_dgram.h"
@@ -180,6 +181,7 @@ static int cpr_dgram_make(uint32_t version, const struct cpr_dgram_found *found,
 		return -FI_ENODATA;
 	cpr_dgram_narrow(info, hints, version);
 	cpr_dgram_offer_prefix(info, hints);
+	cpr_fabric_fill_opened(info, hints);
 	if (found->over->is_ip)
 		return cpr_info_set_addrs(info, &found->addrs);
 	ret = cpr_dgram_set_port(info, found);
