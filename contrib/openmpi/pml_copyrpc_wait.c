@@ -169,12 +169,36 @@ static int wait_one_threads(ompi_request_t **request, ompi_status_public_t *stat
 	return own_ended(own.req_wait(request, status));
 }
 
+/*
+ * Waits for requests in turn, by Open MPI's function for one. That for several reports success for
+ * a persistent request that had failed before the call, and with threads never returns if any had.
+ * Behind an error nothing is waited for: what is not complete stays, with MPI_ERR_PENDING.
+ */
+static int wait_in_turn(size_t cnt, ompi_request_t **requests, ompi_status_public_t *statuses)
+{
+	bool ignore = statuses == MPI_STATUSES_IGNORE;
+	int first = OMPI_SUCCESS;
+
+	for (size_t i = 0; i < cnt; i++) {
+		int error = MPI_ERR_PENDING;
+
+		if (pml.threads && first == OMPI_SUCCESS)
+			(void)wait_poll_one(requests[i]);
+		if (first == OMPI_SUCCESS || REQUEST_COMPLETE(requests[i]))
+			error = own.req_wait(&requests[i],
+					     ignore ? MPI_STATUS_IGNORE : &statuses[i]);
+		if (!ignore)
+			statuses[i].MPI_ERROR = error;
+		if (first == OMPI_SUCCESS)
+			first = error;
+	}
+	return own_ended(ignore || first == OMPI_SUCCESS ? first : MPI_ERR_IN_STATUS);
+}
+
 static int wait_all_threads(size_t cnt, ompi_request_t **requests, ompi_status_public_t *statuses)
 {
 	pml_let_go();
-	for (size_t i = 0; i < cnt && wait_poll_one(requests[i]); i++)
-		;
-	return own_ended(own.req_wait_all(cnt, requests, statuses));
+	return wait_in_turn(cnt, requests, statuses);
 }
 
 /* Chooses the number of first polls after `polls` that took `ns`, unless others ran meanwhile. */
@@ -280,15 +304,15 @@ static int wait_one(ompi_request_t **request, ompi_status_public_t *status)
 }
 
 /*
- * Calls Open MPI's function for the requests behind the first `done`. If it reports errors in their
- * statuses, those of the first say that there was none.
+ * Waits for the requests behind the first `done`. If there are errors in their statuses, those of
+ * the first say that there was none.
  */
 static int wait_rest(size_t done, size_t cnt, ompi_request_t **requests,
 		     ompi_status_public_t *statuses)
 {
 	bool ignore = statuses == MPI_STATUSES_IGNORE;
-	int rc = own_ended(own.req_wait_all(cnt - done, requests + done,
-					    ignore ? MPI_STATUSES_IGNORE : statuses + done));
+	int rc = wait_in_turn(cnt - done, requests + done,
+			      ignore ? MPI_STATUSES_IGNORE : statuses + done);
 
 	for (size_t i = 0; rc == MPI_ERR_IN_STATUS && !ignore && i < done; i++)
 		statuses[i].MPI_ERROR = MPI_SUCCESS;

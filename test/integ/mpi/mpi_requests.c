@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Life of requests of MPI point-to-point: persistent ones, those that outlive their communicator or
- * are freed on their way, cancelled receives, and bursts; messages to the own rank, of any tag, and
- * between the groups of an inter-communicator.
+ * are freed on their way, cancelled and failed receives, and bursts; messages to the own rank, of
+ * any tag, and between the groups of an inter-communicator.
  *
  * usage: mpi_requests [feature]...      all of them by default
  */
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include "integ_feature.h"
 
@@ -241,6 +242,94 @@ static void cancel_many(int rank, int size)
 	}
 }
 
+#define FAILED         4
+#define FAILED_LATE_US 20000 /* a wait of threads does not poll for so long */
+
+static int failed_values[FAILED][2];
+
+/* Starts a receive that is persistent, or not. */
+static MPI_Request failed_begin(int i, int persistent, int peer)
+{
+	MPI_Request req;
+
+	failed_values[i][0] = -1;
+	if (persistent) {
+		MPI_Recv_init(failed_values[i], 1, MPI_INT, peer, TAG_DATA, MPI_COMM_WORLD, &req);
+		MPI_Start(&req);
+	} else {
+		MPI_Irecv(failed_values[i], 1, MPI_INT, peer, TAG_DATA, MPI_COMM_WORLD, &req);
+	}
+	return req;
+}
+
+/* Ends what an MPI_Waitall with an error has left: it need not wait for requests behind that. */
+static void failed_end(int i, MPI_Request *req)
+{
+	if (*req != MPI_REQUEST_NULL && i != 1)
+		MPI_Wait(req, MPI_STATUS_IGNORE);
+	if (*req != MPI_REQUEST_NULL)
+		MPI_Request_free(req);
+	INTEG_CHECK(failed_values[i][0] == i || i == 1, "message %d: %d", i, failed_values[i][0]);
+}
+
+static void failed_status(int i, const MPI_Status *st)
+{
+	int class;
+
+	MPI_Error_class(st->MPI_ERROR, &class);
+	INTEG_CHECK(class == (i == 1 ? MPI_ERR_TRUNCATE : MPI_SUCCESS) ||
+			    (i > 1 && class == MPI_ERR_PENDING),
+		    "receive %d has class %d", i, class);
+}
+
+/* Ways: all but the first receive are persistent; no statuses; others are behind the failed one. */
+enum { FAILED_PERSISTENT = 1, FAILED_IGNORE = 2, FAILED_MORE = 4, FAILED_WAYS = 8 };
+
+static int failed_cnt(int way)
+{
+	return way & FAILED_MORE ? FAILED : 2;
+}
+
+static void failed_wait(int way, int peer)
+{
+	MPI_Request reqs[FAILED];
+	MPI_Status st[FAILED];
+	int cnt = failed_cnt(way), ignore = way & FAILED_IGNORE, err;
+
+	for (int i = 0; i < cnt; i++)
+		reqs[i] = failed_begin(i, i > 0 && way & FAILED_PERSISTENT, peer);
+	integ_send_int(way, peer, TAG_GO);
+	err = MPI_Waitall(cnt, reqs, ignore ? MPI_STATUSES_IGNORE : st);
+	INTEG_CHECK(err != MPI_SUCCESS, "no error, way %d", way);
+	for (int i = 0; !ignore && i < cnt; i++)
+		failed_status(i, &st[i]);
+	for (int i = 0; i < cnt; i++)
+		failed_end(i, &reqs[i]);
+}
+
+/* MPI_Waitall() reports that the second receive is too short for its message. */
+static void failed_waitall_receiver(int peer)
+{
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	for (int way = 0; way < FAILED_WAYS; way++)
+		failed_wait(way, peer);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+static void failed_waitall_sender(int peer)
+{
+	for (int way = 0; way < FAILED_WAYS; way++) {
+		integ_recv_int(peer, TAG_GO);
+		for (int i = 0; i < failed_cnt(way); i++) {
+			int values[2] = { i, i };
+
+			if (i == FAILED - 1)
+				usleep(FAILED_LATE_US);
+			MPI_Send(values, i == 1 ? 2 : 1, MPI_INT, peer, TAG_DATA, MPI_COMM_WORLD);
+		}
+	}
+}
+
 /* Sends of a large tag, none of a collective is taken by a receive of any tag. */
 static void any_tag(int rank, int size)
 {
@@ -339,6 +428,7 @@ static const struct integ_feature features[] = {
 	{ "sync_reversed", NULL, NULL, sync_reversed },
 	{ "sync_refused", sync_refused_sender, sync_refused_receiver, NULL },
 	{ "cancel_many", NULL, NULL, cancel_many },
+	{ "failed_waitall", failed_waitall_sender, failed_waitall_receiver, NULL },
 	{ "any_tag", NULL, NULL, any_tag },
 	{ "to_self", NULL, NULL, to_self },
 	{ "inter_comm", NULL, NULL, inter_comm },
