@@ -37,13 +37,17 @@ static int request_free(struct ompi_request_t **request)
 	return OMPI_SUCCESS;
 }
 
-/* A send completes, cancelled or not. A receive may have matched already: then nothing happens. */
+/*
+ * A send completes, cancelled or not. A receive may have matched already: then nothing happens. One
+ * with flags has: it claims a message that a probe has found, which it may do later if the provider
+ * refused it.
+ */
 static int request_cancel(struct ompi_request_t *request, int flag)
 {
 	struct pml_request *req = (struct pml_request *)request;
 
 	if (req->base.req_type != MCA_PML_REQUEST_RECV || req->state != PML_ACTIVE ||
-	    REQUEST_COMPLETE(request))
+	    req->flags != 0 || REQUEST_COMPLETE(request))
 		return OMPI_SUCCESS;
 	if (!pml_deferred_cancel(req))
 		(void)fi_cancel(&pml.ep->fid, &req->op);

@@ -242,6 +242,32 @@ static void cancel_many(int rank, int size)
 	}
 }
 
+/* A receive of a message that a probe has found has matched, also if the provider refuses it. */
+static void cancel_matched_receiver(int peer)
+{
+	int got = -1, cancelled;
+	MPI_Message message;
+	MPI_Request req;
+	MPI_Status st;
+
+	MPI_Mprobe(peer, TAG_DATA, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+	refuse_receives(1);
+	MPI_Imrecv(&got, 1, MPI_INT, &message, &req);
+	MPI_Cancel(&req);
+	refuse_receives(0);
+	MPI_Wait(&req, &st);
+	MPI_Test_cancelled(&st, &cancelled);
+	INTEG_CHECK(!cancelled && got == 1, "%s, got %d", cancelled ? "cancelled" : "received",
+		    got);
+	INTEG_CHECK(integ_recv_int(peer, TAG_DATA) == 2, "the next message");
+}
+
+static void cancel_matched_sender(int peer)
+{
+	integ_send_int(1, peer, TAG_DATA);
+	integ_send_int(2, peer, TAG_DATA);
+}
+
 #define FAILED         4
 #define FAILED_LATE_US 20000 /* a wait of threads does not poll for so long */
 
@@ -428,6 +454,7 @@ static const struct integ_feature features[] = {
 	{ "sync_reversed", NULL, NULL, sync_reversed },
 	{ "sync_refused", sync_refused_sender, sync_refused_receiver, NULL },
 	{ "cancel_many", NULL, NULL, cancel_many },
+	{ "cancel_matched", cancel_matched_sender, cancel_matched_receiver, NULL },
 	{ "failed_waitall", failed_waitall_sender, failed_waitall_receiver, NULL },
 	{ "any_tag", NULL, NULL, any_tag },
 	{ "to_self", NULL, NULL, to_self },
