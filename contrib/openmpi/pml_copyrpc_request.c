@@ -40,7 +40,8 @@ static int request_free(struct ompi_request_t **request)
 /*
  * A send completes, cancelled or not. A receive may have matched already: then nothing happens. One
  * with flags has: it claims a message that a probe has found, which it may do later if the provider
- * refused it.
+ * refused it. Progress takes the completion: a program may call nothing else, but free the request
+ * and begin another.
  */
 static int request_cancel(struct ompi_request_t *request, int flag)
 {
@@ -49,8 +50,11 @@ static int request_cancel(struct ompi_request_t *request, int flag)
 	if (req->base.req_type != MCA_PML_REQUEST_RECV || req->state != PML_ACTIVE ||
 	    req->flags != 0 || REQUEST_COMPLETE(request))
 		return OMPI_SUCCESS;
-	if (!pml_deferred_cancel(req))
+	if (!pml_deferred_cancel(req)) {
 		(void)fi_cancel(&pml.ep->fid, &req->op);
+		(void)pml_progress();
+		pml_let_go();
+	}
 	return OMPI_SUCCESS;
 }
 

@@ -268,6 +268,42 @@ static void cancel_matched_sender(int peer)
 	integ_send_int(2, peer, TAG_DATA);
 }
 
+/* Returns the number of KiB in memory. */
+static long resident(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	long pages = 0;
+
+	INTEG_CHECK(file && fscanf(file, "%*d %ld", &pages) == 1, "no /proc/self/statm");
+	fclose(file);
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+#define CANCELS   20000
+#define GROWN_MAX 2048 /* KiB; 100 bytes for each */
+
+/* Receives that are begun, cancelled and freed, with no other call between, leave no memory. */
+static void cancel_freed(int rank, int size)
+{
+	MPI_Datatype every_second;
+	static int got[4];
+	long grown = 0;
+	MPI_Request req;
+
+	MPI_Type_vector(2, 1, 2, MPI_INT, &every_second);
+	MPI_Type_commit(&every_second);
+	for (int i = 0; i < CANCELS + CANCELS / 10; i++) {
+		if (i == CANCELS / 10)
+			grown = -resident();
+		MPI_Irecv(got, 1, every_second, MPI_ANY_SOURCE, TAG_OTHER, MPI_COMM_WORLD, &req);
+		MPI_Cancel(&req);
+		MPI_Request_free(&req);
+	}
+	grown += resident();
+	INTEG_CHECK(grown < GROWN_MAX, "rank %d of %d grew by %ld KiB", rank, size, grown);
+	MPI_Type_free(&every_second);
+}
+
 #define FAILED         4
 #define FAILED_LATE_US 20000 /* a wait of threads does not poll for so long */
 
@@ -455,6 +491,7 @@ static const struct integ_feature features[] = {
 	{ "sync_refused", sync_refused_sender, sync_refused_receiver, NULL },
 	{ "cancel_many", NULL, NULL, cancel_many },
 	{ "cancel_matched", cancel_matched_sender, cancel_matched_receiver, NULL },
+	{ "cancel_freed", NULL, NULL, cancel_freed },
 	{ "failed_waitall", failed_waitall_sender, failed_waitall_receiver, NULL },
 	{ "any_tag", NULL, NULL, any_tag },
 	{ "to_self", NULL, NULL, to_self },
