@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Send modes and data of MPI point-to-point that mpi_features leaves out: synchronous sends that
- * matched receives take, buffered sends, derived types at MPI_BOTTOM, large data in pieces.
+ * matched receives take, buffered sends, derived types at MPI_BOTTOM, large data in pieces, more
+ * messages at a time than a provider keeps.
  *
  * usage: mpi_p2p [feature]...      all of them by default
  */
+#include <string.h>
+
 #include "integ_feature.h"
 
 enum { TAG_DATA = 1, TAG_GO = 2, TAG_OTHER = 3 };
@@ -276,6 +279,37 @@ static void truncate_receiver(int peer)
 	MPI_Type_free(&every_second);
 }
 
+#define FLOOD     600
+#define FLOOD_LEN 150000
+
+/* Lengths of the messages of a flood: whole ones, some in pieces, some that the receiver takes. */
+static int flood_len(int i)
+{
+	static const int lens[] = { 20000, 100, 4000, FLOOD_LEN, 8, 60000 };
+
+	return lens[i % 6];
+}
+
+/* Both ends begin all their sends, then receive in order: each first message has its receive. */
+static void flood(int rank, int size)
+{
+	static char put[FLOOD_LEN], got[FLOOD_LEN];
+	static MPI_Request reqs[FLOOD];
+	int peer = rank ^ 1;
+
+	memset(put, rank + 1, sizeof(put));
+	for (int i = 0; peer < size && i < FLOOD; i++)
+		MPI_Isend(put, flood_len(i), MPI_CHAR, peer, i, MPI_COMM_WORLD, &reqs[i]);
+	for (int i = 0; peer < size && i < FLOOD; i++) {
+		memset(got, 0, sizeof(got));
+		MPI_Recv(got, flood_len(i), MPI_CHAR, peer, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		INTEG_CHECK(got[0] == (char)(peer + 1) && got[flood_len(i) - 1] == got[0],
+			    "message %d", i);
+	}
+	if (peer < size)
+		MPI_Waitall(FLOOD, reqs, MPI_STATUSES_IGNORE);
+}
+
 static const struct integ_feature features[] = {
 	{ "ssend_mrecv", ssend_mrecv_sender, ssend_mrecv_receiver, NULL },
 	{ "ssend_order", ssend_order_sender, ssend_order_receiver, NULL },
@@ -283,6 +317,7 @@ static const struct integ_feature features[] = {
 	{ "bottom", bottom_sender, bottom_receiver, NULL },
 	{ "vector", vector_sender, vector_receiver, NULL },
 	{ "truncate", truncate_sender, truncate_receiver, NULL },
+	{ "flood", NULL, NULL, flood },
 };
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Clients come and go: ids return, handles do not, and no client that obeys the rules is expelled. */
+/* Clients come and go: ids return, handles do not, and none that obeys the rules is expelled. */
 #include <copyrpc/local.h>
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>

@@ -22,7 +22,7 @@ Test(crl_callee, a_request_does_not_change_after_it_was_taken)
 	struct crl_callee callee;
 	struct crl_request request;
 
-	cr_assert_eq(crl_callee_init(& callee, & shape, mem, 9, 1), 0);
+	cr_assert_eq(crl_callee_init(&callee, &shape, mem, 9, 1), 0);
 	crl_ring_put(&callee.requests, 0, 1, "12345678", 8);
 	cr_assert_eq(crl_callee_take(&callee, &request, 1), 1);
 	memset(mem, 0xff, crl_shape_bytes(&shape));
@@ -40,7 +40,7 @@ Test(crl_callee, a_request_is_replied_to_once)
 	struct crl_request request;
 	uint64_t handle;
 
-	cr_assert_eq(crl_callee_init(& callee, & shape, mem, 0, 1), 0);
+	cr_assert_eq(crl_callee_init(&callee, &shape, mem, 0, 1), 0);
 	crl_ring_put(&callee.requests, 0, 1, "", 0);
 	cr_assert_eq(crl_callee_take(&callee, &request, 1), 1);
 	handle = request.handle;
@@ -67,7 +67,7 @@ Test(crl_callee, a_length_beyond_the_maximum_is_an_error_of_the_caller)
 	struct crl_callee callee;
 	struct crl_request requests[2];
 
-	cr_assert_eq(crl_callee_init(& callee, & shape, mem, 0, 1), 0);
+	cr_assert_eq(crl_callee_init(&callee, &shape, mem, 0, 1), 0);
 	crl_ring_put(&callee.requests, 0, 1, "", 0);
 	crl_ring_put(&callee.requests, 1, 1, "", 0);
 	atomic_store(&crl_ring_at(&callee.requests, 1)->word, 2ull << 32 | 9);
@@ -84,7 +84,7 @@ Test(crl_callee, a_caller_with_more_requests_than_its_depth_waits)
 	struct crl_callee callee;
 	struct crl_request requests[3];
 
-	cr_assert_eq(crl_callee_init(& callee, & shape, mem, 0, 1), 0);
+	cr_assert_eq(crl_callee_init(&callee, &shape, mem, 0, 1), 0);
 	for (uint32_t i = 0; i < 2; i++)
 		crl_ring_put(&callee.requests, i, 1, "", 0);
 	cr_assert_eq(crl_callee_take(&callee, requests, 3), 2);

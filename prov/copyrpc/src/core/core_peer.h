@@ -67,8 +67,8 @@ struct core_peer_watch {
 struct core_peer {
 	struct core_chan *chan; /* NULL unless UP */
 	/*
-	 * Messages with fewer bytes than this may be sent eagerly now; 0: not UP, operations wait in
-	 * tx_queue or for direct reads, or a message was sent in part.
+	 * Messages with fewer bytes than this may be sent eagerly now; 0: not UP, operations wait
+	 * in tx_queue or for direct reads, or a message was sent in part.
 	 */
 	size_t eager_end;
 	size_t rpc_resp_lim; /* largest maximum response size of a user's call, while UP */
@@ -102,6 +102,7 @@ struct core_peer {
 	struct core_offload_peer *offload; /* tag matching by the peer's device, or NULL */
 	uint32_t offloads;  /* requests to it in progress, which messages must not overtake */
 	uint32_t pipelined; /* messages of which a part was sent, likewise (msg/core_tx_bulk.h) */
+	uint32_t pulls;     /* messages that it was asked to send in parts (core_unexp_pull) */
 	struct core_failback failback;
 };
 

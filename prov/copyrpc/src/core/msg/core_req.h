@@ -127,6 +127,7 @@ struct core_unexp {
 	bool queued;            /* in a matcher */
 	bool late;              /* was in a matcher: no receive was posted when it arrived */
 	bool matched;           /* dest is set */
+	bool pulled;            /* counted in peer->pulls */
 	bool reply_due;         /* the sender's call `ref` has no reply yet */
 	bool held;              /* likewise, and counted in peer->held_cnt */
 	bool offloaded;         /* RNDV: by a device; send_id is its id, and the reply goes by it */

@@ -207,7 +207,7 @@ static void core_tx_fail(struct core_op *op, int err)
 {
 	struct core_tx_req *req = core_tx_req_of(op);
 
-	op->peer->pipelined -= req->state == CORE_TX_PIPELINED;
+	op->peer->pipelined -= req->state == CORE_TX_PIPELINED || req->state == CORE_TX_PULLED;
 	core_tx_end(req, err);
 }
 

@@ -292,11 +292,11 @@ static int core_tx_call_last(struct core_tx_req *req, const struct core_frame *f
 
 	core_op_unstream(&req->op);
 	req->state = CORE_TX_CONFIRM;
-	peer->pipelined -= state == CORE_TX_PIPELINED;
+	peer->pipelined--;
 	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), &req->op, 0);
 	if (ret) {
 		req->state = state;
-		peer->pipelined += state == CORE_TX_PIPELINED;
+		peer->pipelined++;
 		core_op_restream(&req->op);
 	}
 	return ret;
@@ -351,6 +351,8 @@ static void core_tx_pulled(struct core_tx_req *req, uint32_t recv_id)
 	req->start_ns = 0;
 	req->sent = 0;
 	req->state = CORE_TX_PULLED;
+	req->op.peer->pipelined++;
+	core_peer_set_eager(req->op.peer);
 	core_op_stream(&req->op);
 }
 

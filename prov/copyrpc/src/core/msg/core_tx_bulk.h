@@ -10,10 +10,10 @@
  * keeps its place among the operations, holds no credit, and DONE brings what the reply would have
  * brought (core_done.h).
  *
- * First frames are in order, and none follows before a pipelined message was sent in full: the peer
- * may have no memory for further ones, which then stay in its ring until their receives. The rest of
- * one that its user waits for would find no room there. CONT frames of pulled messages may
- * interleave with others.
+ * First frames are in order, and none follows while CONT frames are left to send: the peer may have
+ * no memory for further messages, which then stay in its ring until their receives, and those of a
+ * message that its user waits for would find no room there. CONT frames of several messages may
+ * interleave.
  *
  * Where the kernel copies for the peer's get, the protocol selector decides (core_tx_selector.h).
  * A process that shares its processor (util/switches.h) pipelines up to CORE_TX_PIPELINED_MAX.

@@ -104,6 +104,8 @@ void core_unexp_free(struct core_unexp *in)
 	if (in->recv_id != CORE_NO_ID)
 		util_idmap_release(&in->ep->rx_ids, in->recv_id);
 	core_unexp_forget_sender(in);
+	if (in->pulled && in->peer)
+		in->peer->pulls--;
 	core_unexp_drop_retained(in);
 	core_unexp_drop_buf(in);
 	util_list_remove(&in->peer_link);
@@ -156,7 +158,8 @@ static enum core_rx_verdict core_unexp_store(struct core_unexp *in, const uint8_
 
 	if (!len)
 		return CORE_RX_DONE;
-	if (util_list_is_empty(&in->retained) && (in->buf || core_unexp_alloc(in, false))) {
+	if (util_list_is_empty(&in->retained) &&
+	    (in->buf || core_unexp_alloc(in, in->peer->pulls != 0))) {
 		memcpy(in->buf + in->received, data, len);
 		return CORE_RX_DONE;
 	}
@@ -299,15 +302,31 @@ void core_unexp_confirm(struct core_unexp *in)
 	}
 }
 
+/**
+ * Makes room in the ring for the bytes of a message, though the memory for unexpected ones is used
+ * up. What arrives before they do is what was in flight: the sender starts no message meanwhile.
+ */
+static void core_unexp_make_room(struct core_peer *peer)
+{
+	struct util_list *it, *tmp;
+
+	peer->pulls++;
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->rx)
+		(void)core_unexp_save(UTIL_CONTAINER_OF(it, struct core_unexp, peer_link));
+}
+
 /** Requests the bytes from the sender in CONT frames, unless a device sent the message. */
 static void core_unexp_pull(struct core_unexp *in)
 {
 	int ret = in->offloaded ? -FI_EIO : util_idmap_alloc(&in->ep->rx_ids, in, &in->recv_id);
 
-	if (ret)
+	if (ret) {
 		core_unexp_end(in, ret);
-	else
-		core_unexp_reply(in, WIRE_STATUS_PULL);
+		return;
+	}
+	in->pulled = true;
+	core_unexp_make_room(in->peer);
+	core_unexp_reply(in, WIRE_STATUS_PULL);
 }
 
 static void core_unexp_got(struct core_get *get)
