@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -192,6 +193,20 @@ Test(util_event, a_file_that_cannot_be_written_is_refused)
 	int fd = open("/dev/null", O_RDONLY);
 
 	cr_expect_neq(util_event_to_file(fd), 0);
+	cr_expect_eq(fcntl(fd, F_GETFD), -1, "closed");
+	record(0);
+	expect_event(rows_of(util_stats_page()), 1);
+}
+
+/* SIGXFSZ would end the process. */
+Test(util_event, a_file_above_the_limit_on_file_sizes_is_refused)
+{
+	const struct rlimit lim = { 100 << 10, 100 << 10 };
+	char name[] = "/tmp/copyrpc_event_XXXXXX";
+	int fd = temp_file(name);
+
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
+	cr_expect_eq(util_event_to_file(fd), EFBIG);
 	cr_expect_eq(fcntl(fd, F_GETFD), -1, "closed");
 	record(0);
 	expect_event(rows_of(util_stats_page()), 1);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -93,6 +94,20 @@ Test(util_stats, without_a_memfd_rows_count_and_nothing_is_shown)
 	cr_expect_eq(peer->tx_messages, 3);
 	cr_expect_eq(open_page(O_RDONLY), -1);
 	cr_expect_eq(util_stats_index(COPYRPC_STATS_PEERS, peer), 1);
+}
+
+/* SIGXFSZ would end the process. */
+Test(util_stats, a_limit_on_file_sizes_is_as_no_memfd)
+{
+	const struct rlimit lim = { 100 << 10, 100 << 10 };
+	struct copyrpc_stats_peer *peer;
+
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
+	peer = get_peer(7);
+	cr_assert_not_null(peer);
+	util_stats_single(peer, 64);
+	cr_expect_eq(peer->tx_singles, 1);
+	cr_expect_eq(open_page(O_RDONLY), -1);
 }
 
 Test(util_stats, batches_are_counted_by_the_logarithm_of_their_messages)

@@ -116,20 +116,24 @@ static int stats_report_write(int fd, const char *text, size_t len)
 	return 0;
 }
 
-/** Writes all bytes; a reader that has gone is an error and no signal. */
+/** Writes all bytes; a reader that has gone or a limit on file sizes is an error and no signal. */
 static int stats_report_write_quietly(int fd, const char *text, size_t len)
 {
 	struct timespec none = { 0 };
-	sigset_t pipe, old, pending;
+	sigset_t signals, old, pending;
 	int err;
 
-	sigemptyset(&pipe);
-	sigaddset(&pipe, SIGPIPE);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGPIPE);
+	sigaddset(&signals, SIGXFSZ);
 	sigpending(&pending);
-	pthread_sigmask(SIG_BLOCK, &pipe, &old);
+	pthread_sigmask(SIG_BLOCK, &signals, &old);
 	err = stats_report_write(fd, text, len);
-	if (err == EPIPE && !sigismember(&pending, SIGPIPE))
-		sigtimedwait(&pipe, NULL, &none);
+	/* Leaves what was pending before. */
+	sigdelset(&signals, err == EPIPE ? SIGXFSZ : SIGPIPE);
+	if ((err == EPIPE && !sigismember(&pending, SIGPIPE)) ||
+	    (err == EFBIG && !sigismember(&pending, SIGXFSZ)))
+		sigtimedwait(&signals, NULL, &none);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return err;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "util/clock.h"
+#include "util/memfd.h"
 #include "util/stats.h"
 
 /** File of the events. Its number may come to mean another file: the application closes any. */
@@ -157,7 +158,7 @@ static int util_event_save_head(int fd, struct copyrpc_stats_page *page,
 /** Writes the head of the page and those of the tables. The rest is zero: free rows. */
 static int util_event_save_heads(int fd, struct copyrpc_stats_page *page)
 {
-	int err = posix_fallocate(fd, 0, page->len);
+	int err = page->len > util_file_max() ? EFBIG : posix_fallocate(fd, 0, page->len);
 
 	for (size_t i = 0; !err && i < UTIL_EVENT_RINGS; i++)
 		err = util_event_save_head(fd, page, &util_event_rings[i]);

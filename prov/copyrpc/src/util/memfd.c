@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -17,4 +18,11 @@ int util_memfd(const char *name)
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	return fd;
+}
+
+uint64_t util_file_max(void)
+{
+	struct rlimit lim;
+
+	return getrlimit(RLIMIT_FSIZE, &lim) ? UINT64_MAX : lim.rlim_cur;
 }

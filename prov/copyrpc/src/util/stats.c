@@ -155,8 +155,13 @@ void util_stats_guard_fork(void)
 
 static int util_stats_memfd(uint32_t len)
 {
-	int fd = util_memfd(COPYRPC_STATS_NAME);
+	int fd;
 
+	if (len > util_file_max()) {
+		errno = EFBIG;
+		return -1;
+	}
+	fd = util_memfd(COPYRPC_STATS_NAME);
 	if (fd >= 0 && ftruncate(fd, len)) {
 		close(fd);
 		return -1;

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,18 +56,17 @@ int shm_seg_probe(struct dev_about *about)
 	return fd == -FI_ENOSYS ? fd : 0;
 }
 
-/* Checks RLIMIT_FSIZE: exceeding it is a SIGXFSZ, not an error. */
 static int shm_seg_check_limit(size_t len)
 {
-	struct rlimit lim;
+	uint64_t max = util_file_max();
 
-	if (getrlimit(RLIMIT_FSIZE, &lim) || lim.rlim_cur == RLIM_INFINITY || len <= lim.rlim_cur)
+	if (len <= max)
 		return 0;
 	UTIL_WARN_SELDOM(FABRIC,
 			 "a shared-memory segment of %zu bytes is above the limit on file sizes "
 			 "(%llu bytes): raise it (ulimit -f), or lower FI_COPYRPC_RING_SIZE or "
 			 "FI_COPYRPC_MEM\n",
-			 len, (unsigned long long)lim.rlim_cur);
+			 len, (unsigned long long)max);
 	return -FI_ENOSPC;
 }
 
