@@ -11,7 +11,6 @@
 #include "erpc/erpc_setup.h"
 #include "unit/erpc/transport/sessions_fixture.h"
 #include "util/clock.h"
-#include "util/param.h"
 
 #define LONG_MS 60000 /* a wakeup that takes longer is missing */
 
@@ -24,19 +23,6 @@ static uint64_t timer_ns(const struct whole *w)
 
 	cr_assert_eq(timerfd_gettime(erpc_of(w)->timer_fd, &at), 0);
 	return (uint64_t)at.it_value.tv_sec * 1000000000u + (uint64_t)at.it_value.tv_nsec;
-}
-
-/** An invalid fault setting is an error of the domain, not of its first peer. */
-Test(erpc_transport, an_invalid_fault_setting_fails_open)
-{
-	union eng_transport_space room = { 0 };
-
-	util_params.fault = "drop=2";
-	cr_expect_eq(erpc_transport_udp.open(&room.transport), -FI_EINVAL);
-	util_params.fault = "drop=0.2";
-	cr_assert_eq(erpc_transport_udp.open(&room.transport), 0);
-	erpc_transport_udp.close(&room.transport);
-	util_params.fault = NULL;
 }
 
 static uint64_t last_batch_rx_ns(const struct whole *w)

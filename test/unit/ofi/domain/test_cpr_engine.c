@@ -62,6 +62,26 @@ Test(cpr_engine, an_engine_for_other_paths_does_not_open)
 	ops->close(engine);
 }
 
+/** Fails with the domain, not with its first peer, whether datagrams are its only path or not. */
+Test(cpr_engine, an_invalid_fault_setting_does_not_open)
+{
+	static const char *const paths[] = { "udp", "shm,udp" };
+	const struct core_upcalls up = { 0 };
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		const struct core_progress_ops *ops;
+		struct core_progress *engine;
+
+		util_params.paths = paths[i];
+		ops = cpr_engine_of(CPR_RC);
+		util_params.fault = "drop=2";
+		cr_expect_eq(ops->open(&up, &engine), -FI_EINVAL, "%s", paths[i]);
+		util_params.fault = "drop=0.2";
+		cr_assert_eq(ops->open(&up, &engine), 0);
+		ops->close(engine);
+	}
+}
+
 Test(cpr_engine, where_the_system_refuses_shared_memory_other_paths_remain)
 {
 	const struct core_upcalls up = { 0 };

@@ -4,7 +4,7 @@
  * receives.
  *
  * For tests with a bad network. FI_COPYRPC_FAULT configures it (flt_config.h). Without that setting
- * flt_open opens the other device directly. Called by dgram_engine.
+ * flt_open opens the other device directly. Called by dgram_engine; ofi/ checks the setting.
  *
  * Tests: test/unit/dev/fault/test_flt_dgram.c.
  */
