@@ -221,6 +221,17 @@ Test(param, zero_is_allowed_where_it_has_a_meaning)
 	cr_assert_eq(warnings(), 1);
 }
 
+Test(param, a_grant_has_room_for_the_response_to_any_call)
+{
+	start();
+	load_with("FI_COPYRPC_GRANT_MAX", "64");
+	cr_assert_eq(util_params.grant_max, 256);
+	cr_assert_eq(warnings(), 1);
+	load_with("FI_COPYRPC_GRANT_MAX", "256");
+	cr_assert_eq(util_params.grant_max, 256);
+	cr_assert_str_empty(logged);
+}
+
 Test(param, times_are_plain_numbers)
 {
 	start();

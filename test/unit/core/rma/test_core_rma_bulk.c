@@ -100,11 +100,21 @@ static void region_of_two(void)
 		(struct iovec){ rma_memory[1] + RMA_GUARD + 1000, RMA_MEM_LEN - 1000 };
 }
 
-enum { NO_OBSTACLE, NO_GET, NO_EXPOSE, GETS_FAIL, LOCAL_PIECES, REMOTE_PIECES, OBSTACLES };
+enum {
+	NO_OBSTACLE,
+	NO_GET,
+	NO_EXPOSE,
+	GETS_FAIL,
+	LITTLE_CREDIT,
+	LOCAL_PIECES,
+	REMOTE_PIECES,
+	OBSTACLES
+};
 
 /* Obstacles that do not prevent a get, for reads and writes. */
 static const bool uses_get[OBSTACLES][2] = {
 	[NO_OBSTACLE] = { true, true },
+	[LITTLE_CREDIT] = { false, true },
 	[LOCAL_PIECES] = { true, false },
 	[REMOTE_PIECES] = { false, true },
 };
@@ -116,6 +126,7 @@ static void run_obstacle(unsigned obstacle, bool write)
 	rma_start(256, 1000, 1000, obstacle == NO_GET ? CORE_CHAN_REVOKE : RMA_BULK);
 	fake_engine_cfg.expose_err = obstacle == NO_EXPOSE ? -FI_ENOMEM : 0;
 	fake_engine_cfg.get_err = obstacle == GETS_FAIL ? -FI_EIO : 0;
+	fake_engine_cfg.resp_max = obstacle == LITTLE_CREDIT ? 32 : 256; /* no exposure fits */
 	if (obstacle == REMOTE_PIECES)
 		region_of_two();
 	rma_regions[1].remote_read = &cntr[0];

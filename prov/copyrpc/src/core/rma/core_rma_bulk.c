@@ -9,6 +9,9 @@
 #include "core/core_peer.h"
 #include "util/stats.h"
 
+/** Response to EXPOSE. A peer that grants less (FI_COPYRPC_GRANT_MAX) never gives credit for it. */
+#define CORE_RMA_EXPOSE_RESP (sizeof(struct wire_rma_reply) + sizeof(struct wire_rma_exposure))
+
 bool core_rma_is_bulk(const struct core_rma_req *req)
 {
 	const struct core_peer *peer = req->access.op.peer;
@@ -17,7 +20,7 @@ bool core_rma_is_bulk(const struct core_rma_req *req)
 
 	return !req->no_bulk && !req->access.sent && req->access.len >= min &&
 	       req->access.rma_cnt == 1 && (peer->chan->caps & CORE_CHAN_GET) &&
-	       (!req->write || req->iov_cnt == 1);
+	       (req->write ? req->iov_cnt == 1 : peer->chan->resp_lim >= CORE_RMA_EXPOSE_RESP);
 }
 
 static bool core_rma_bulk_expose(struct core_rma_req *req)
@@ -59,8 +62,7 @@ static int core_rma_bulk_call_read(struct core_rma_req *req)
 	struct core_frame frame;
 
 	core_rma_frame(req, WIRE_OP_EXPOSE, req->access.len, &frame);
-	return core_access_call(&req->access, &frame, req->access.len,
-				sizeof(struct wire_rma_reply) + sizeof(struct wire_rma_exposure));
+	return core_access_call(&req->access, &frame, req->access.len, CORE_RMA_EXPOSE_RESP);
 }
 
 int core_rma_bulk_start(struct core_rma_req *req)
