@@ -87,6 +87,14 @@ static void options_plan(struct options *options, const char *text)
 	}
 }
 
+/** Returns the text if it is a port. libc takes a number above 65535 modulo 65536. */
+static const char *options_port(const char *text)
+{
+	if (!*text || strspn(text, "0123456789") != strlen(text) || strtoul(text, NULL, 10) > 65535)
+		usage("--port needs a number up to 65535, as in --port 47474");
+	return text;
+}
+
 /** A probe, its topic, and the topics whose probes need its facts. */
 struct probe {
 	const char *topic;
@@ -146,7 +154,7 @@ static void options_read(struct options *options, int argc, char **argv)
 		case 'j': options->json = true; break;
 		case 'q': options->quiet = true; break;
 		case 'p': options->probe = optarg; break;
-		case 'o': options->port = optarg; break;
+		case 'o': options->port = options_port(optarg); break;
 		case 'l': options->listen = true; break;
 		case 'O': options->only = optarg; break;
 		case 'P': options_plan(options, optarg); break;
