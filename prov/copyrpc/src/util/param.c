@@ -138,7 +138,7 @@ static void util_param_load_number(struct fi_provider *prov, const struct util_p
 	uint64_t v = p->def;
 	char *text;
 
-	if (!fi_param_get_str(prov, p->name, &text)) {
+	if (!fi_param_get_str(prov, p->name, &text) && *text) {
 		if (util_param_parse(p, text, &v)) {
 			v = util_param_clamp(p, text, v);
 		} else {
@@ -149,11 +149,22 @@ static void util_param_load_number(struct fi_provider *prov, const struct util_p
 	util_param_store(&util_params, p, v);
 }
 
+/* Returns true if the value is empty, which libfabric refuses. */
+static bool util_param_is_empty(const struct util_param *p)
+{
+	char name[sizeof(UTIL_PARAM_PREFIX) + UTIL_PARAM_NAME_MAX];
+	const char *value;
+
+	snprintf(name, sizeof(name), UTIL_PARAM_PREFIX "%s", p->name);
+	value = getenv(name);
+	return value && !*value;
+}
+
 static void util_param_load_bool(struct fi_provider *prov, const struct util_param *p)
 {
 	int v = (int)p->def;
 
-	if (fi_param_get_bool(prov, p->name, &v) == -FI_EINVAL) {
+	if (!util_param_is_empty(p) && fi_param_get_bool(prov, p->name, &v) == -FI_EINVAL) {
 		UTIL_WARN_HOST(FABRIC,
 			       UTIL_PARAM_PREFIX "%s is neither 0 nor 1: using the default, %d\n",
 			       p->name, (int)p->def);
