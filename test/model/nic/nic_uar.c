@@ -266,11 +266,12 @@ void nic_uar_write(uint32_t ctx, uint32_t page, uint32_t off, const void *bytes,
 			  len, off, page);
 }
 
+/* Without BlueFlame drivers ring any QP by the page's first register. */
 static void nic_uar_recheck_qp(struct mdl_qp *qp, const struct nic_register *which)
 {
 	nic_uar_lock(qp);
 	if (mdl_table_is_own(qp) && qp->ctx == which->ctx && qp->uar_page == which->page &&
-	    qp->uar_off == which->off)
+	    (qp->uar_off == which->off || nic_fault_without_bf()))
 		nic_uar_polled(qp);
 	mdl_unlock(&qp->sq_lock);
 }
