@@ -103,6 +103,30 @@ static bool is_number(const char *text)
 	return *text && strspn(text, "0123456789") == strlen(text);
 }
 
+/* Returns true if a text is a plan: NAME=NUMBER or NAME=NUMBER-NUMBER, with commas in between. */
+static bool is_plan(const char *text)
+{
+	static const char *const names[] = { "drop",   "dup",     "late",  "corrupt", "rnr",
+					     "break",  "breakqp", "down",  "down1",   "fatal",
+					     "fatal1", "every",   "times", "work",    "deny",
+					     "nobf",   "die",     "seed",  NULL };
+
+	while (*text) {
+		char name[8];
+		int len = 0, more = 0;
+
+		if (sscanf(text, "%7[a-z1]=%*[0-9]%n", name, &len) != 1 || !len ||
+		    !is_one_of(name, names))
+			return false;
+		text += len;
+		sscanf(text, "-%*[0-9]%n", &more);
+		text += more;
+		if (*text && *text++ != ',')
+			return false;
+	}
+	return true;
+}
+
 /* Checks the value of an option of run. */
 static bool value_is_right(int option, const char *value)
 {
@@ -113,6 +137,7 @@ static bool value_is_right(int option, const char *value)
 	case 'l': return is_one_of(value, links);
 	case 'm': return is_one_of(value, modes);
 	case 's': return is_name(value);
+	case 'f': return is_plan(value);
 	case 'N': return is_number(value) && atoi(value) >= 1 && atoi(value) <= 64;
 	case 'd': return is_number(value) && atoi(value) >= 1 && atoi(value) <= 2;
 	case 'n':
