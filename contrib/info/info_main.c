@@ -166,8 +166,10 @@ static void options_read(struct options *options, int argc, char **argv)
 		usage("an argument is too many");
 	if ((options->ranks != 0) + (options->probe != NULL) + options->listen > 1)
 		usage("only one of --plan, --probe and --listen");
-	if (options->only)
-		probe_is_in(options->only, PROBES); /* checks the names */
+	if (options->only) {
+		probe_find(options->only, strcspn(options->only, ",")); /* there is one at least */
+		probe_is_in(options->only, PROBES);                     /* checks the others */
+	}
 }
 
 /* Returns whether a topic of the list needs the facts of a probe. */
