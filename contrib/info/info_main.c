@@ -14,8 +14,8 @@
 #include "info/info_print.h"
 #include "info/info_probes.h"
 
-#define USAGE_STATUS 3
-#define RANKS_MAX    1000000u
+#define FAILED_STATUS 3 /* wrong usage, or no report */
+#define RANKS_MAX     1000000u
 
 struct options {
 	bool json, quiet;
@@ -47,7 +47,8 @@ static const char usage_text[] =
 	"  --version     print the version\n"
 	"  -h, --help    this text\n"
 	"\n"
-	"Exit status: 0 all is good, 1 something is slow, 2 something is broken, 3 wrong usage.\n";
+	"Exit status: 0 all is good, 1 something is slow, 2 something is broken, 3 wrong usage,\n"
+	"or the output could not be written.\n";
 
 static const struct option options_table[] = {
 	{ "json", no_argument, NULL, 'j' },       { "quiet", no_argument, NULL, 'q' },
@@ -57,12 +58,21 @@ static const struct option options_table[] = {
 	{ "help", no_argument, NULL, 'h' },       { NULL, 0, NULL, 0 },
 };
 
+/* Returns the exit status, which is another one if the output could not be written. */
+static int written(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "copyrpc_info: the output could not be written\n");
+	return FAILED_STATUS;
+}
+
 static void usage(const char *why)
 {
 	if (why)
 		fprintf(stderr, "copyrpc_info: %s\n", why);
 	fputs(usage_text, why ? stderr : stdout);
-	exit(why ? USAGE_STATUS : 0);
+	exit(why ? FAILED_STATUS : written(0));
 }
 
 /* Reads a number from 1 to RANKS_MAX up to the character `end` or the end of the text. */
@@ -159,7 +169,7 @@ static void options_read(struct options *options, int argc, char **argv)
 		case 'O': options->only = optarg; break;
 		case 'P': options_plan(options, optarg); break;
 		case 'h': usage(NULL); break;
-		case 'V': puts("copyrpc_info " PACKAGE_VERSION); exit(0);
+		case 'V': puts("copyrpc_info " PACKAGE_VERSION); exit(written(0));
 		default: usage("wrong option");
 		}
 	if (optind < argc)
@@ -262,5 +272,5 @@ int main(int argc, char **argv)
 	verdict = info_report_verdict(&info.report);
 	info_report_fini(&info.report);
 	free(info.mpi_provider);
-	return verdict == INFO_BROKEN ? 2 : verdict == INFO_SLOW ? 1 : 0;
+	return written(verdict == INFO_BROKEN ? 2 : verdict == INFO_SLOW ? 1 : 0);
 }
