@@ -234,20 +234,31 @@ static int take_flag(int argc, char **argv, const char *flag, bool *set)
 	return optind < argc ? complain("too many arguments: ", argv[optind]) : 0;
 }
 
+/* Returns the exit status, 1 if the output could not be written. */
+static int written(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "copyrpc_hca: the output could not be written\n");
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "";
 	bool flag = false;
 	int rc;
 
-	if (!strcmp(verb, "--help") || !strcmp(verb, "-h"))
-		return fputs(usage, stdout) < 0;
+	if (!strcmp(verb, "--help") || !strcmp(verb, "-h")) {
+		fputs(usage, stdout);
+		return written(0);
+	}
 	argc--;
 	argv++;
 	if (!strcmp(verb, "run"))
 		return run(argc, argv);
 	if (!strcmp(verb, "stat"))
-		return (rc = take_flag(argc, argv, "qps", &flag)) ? rc : hca_stat(flag);
+		return (rc = take_flag(argc, argv, "qps", &flag)) ? rc : written(hca_stat(flag));
 	if (!strcmp(verb, "reset"))
 		return (rc = take_flag(argc, argv, "force", &flag)) ? rc : hca_reset(flag);
 	return complain(*verb ? "there is no command " : "a command is missing", verb);
