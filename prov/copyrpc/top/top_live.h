@@ -8,8 +8,8 @@
 
 /**
  * Shows the view until the user quits. `seconds`: the interval, above 0. Returns 0, -ENOTSUP
- * if this build has no ncurses, or another -errno if /proc cannot be read or the terminal cannot
- * be used.
+ * if this build has no ncurses, -ENOTTY if it does not know the terminal (TERM), or another -errno
+ * if /proc cannot be read.
  */
 int top_live(double seconds);
 

@@ -90,7 +90,8 @@ static int top_run(double seconds)
 		return top_print(top_print_once, NULL);
 	if (ret)
 		fprintf(stderr, "copyrpc_top: %s (copyrpc_top --once needs no terminal)\n",
-			strerror(-ret));
+			ret == -ENOTTY ? "TERM is unset, or no terminal that ncurses knows"
+				       : strerror(-ret));
 	return ret ? 1 : 0;
 }
 
