@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 
+#include "core/core_dom.h"
 #include "core/core_peer.h"
 #include "unit/core/msg/bulk_fixture.h"
 #include "wire/wire_op.h"
@@ -173,6 +174,86 @@ Test(core_tx_bulk, a_message_without_room_continues_where_it_stopped)
 	bulk_send(BULK_RNDV_MIN - 1, 0);
 	cr_expect(bulk_has_left());
 	bulk_receive(BULK_RNDV_MIN - 1);
+}
+
+/** Sends a message of tag 1, which no receive of tag 0 matches. */
+static void send_other(size_t len)
+{
+	cr_assert_eq(node_send(&bulk_nodes[0], 1, bulk_out, len, true, 1, 0, NULL), 0);
+}
+
+static void receive_others(unsigned cnt, size_t len)
+{
+	for (unsigned i = 0; i < cnt; i++) {
+		bulk_post(1);
+		nodes_settle(bulk_nodes, 2);
+		cr_assert_eq(node_poll(&bulk_nodes[1], &bulk_cqe, &bulk_err), 1);
+		cr_expect_eq(bulk_cqe.e.len, len);
+	}
+}
+
+/** Lengths of a message whose parts are left to send: a pipelined and a pulled one. */
+Test(core_tx_bulk, no_message_starts_while_parts_of_another_are_left)
+{
+	static const size_t lens[] = { BULK_RNDV_MIN - 1, BULK_LEN };
+	struct core_peer *peer = core_peer_get(&bulk_nodes[0].ep, 1);
+
+	fake_engine_cfg.expose_err = -FI_ENOMEM;
+	for (unsigned i = 0; i < 2; i++) {
+		fake_engine_cfg.room = 1000;
+		bulk_send(1, 0);
+		bulk_receive(1);
+		cr_assert(bulk_has_left());
+		cr_expect_neq(peer->eager_end, 0);
+		bulk_post(0);
+		fake_engine_cfg.room = 1;
+		node_fill(bulk_out, lens[i], 1);
+		cr_assert_eq(node_send(&bulk_nodes[0], 1, bulk_out, lens[i], true, 0, FI_COMPLETION,
+				       bulk_out),
+			     0);
+		while (!peer->pipelined) {
+			core_dom_progress(&bulk_nodes[1].dom);
+			core_dom_progress(&bulk_nodes[0].dom);
+		}
+		cr_expect_eq(peer->eager_end, 0, "%zu bytes", lens[i]);
+		send_other(8);
+		cr_expect_not(util_list_is_empty(&peer->tx_queue));
+		nodes_settle(bulk_nodes, 2);
+		cr_expect_eq(peer->pipelined, 0);
+		cr_expect_neq(peer->eager_end, 0);
+		cr_assert_eq(node_poll(&bulk_nodes[1], &bulk_cqe, &bulk_err), 1);
+		cr_expect_eq(bulk_cqe.e.len, lens[i]);
+		cr_expect(node_check(bulk_in, lens[i], 1));
+		receive_others(1, 8);
+		cr_assert(bulk_has_left());
+	}
+}
+
+/** Messages that wait in the ring for memory are moved out of it before the parts come. */
+Test(core_tx_bulk, a_pulled_message_has_room_where_no_memory_is_left)
+{
+	struct core_dom *dom = &bulk_nodes[1].dom;
+	size_t before = dom->limits.unexpected_mem;
+
+	fake_engine_cfg.expose_err = -FI_ENOMEM;
+	dom->limits.unexpected_mem = 0;
+	bulk_send(BULK_LEN, 0);
+	for (unsigned i = 0; i < 4; i++)
+		send_other(BULK_EAGER);
+	nodes_settle(bulk_nodes, 2);
+	cr_assert_eq(fake_engine_retained(), 4);
+	bulk_post(0);
+	cr_expect_eq(fake_engine_retained(), 0);
+	send_other(BULK_EAGER); /* may be in flight while the parts are requested */
+	nodes_settle(bulk_nodes, 2);
+	cr_assert_eq(node_poll(&bulk_nodes[1], &bulk_cqe, &bulk_err), 1);
+	cr_expect_eq(bulk_cqe.e.len, BULK_LEN);
+	cr_expect(bulk_has_left());
+	send_other(BULK_EAGER);
+	nodes_settle(bulk_nodes, 2);
+	cr_expect_eq(fake_engine_retained(), 1, "the limit holds again");
+	receive_others(6, BULK_EAGER);
+	dom->limits.unexpected_mem = before;
 }
 
 /** Sends a short message with FI_MATCH_COMPLETE that no receive of tag 0 matches. */
