@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "local/crl_wait.h"
+#include "util/uid.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -151,7 +152,7 @@ int crl_sock_check_user(int sock)
 
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return -errno;
-	return cred.uid == geteuid() ? 0 : -EACCES;
+	return cred.uid == geteuid() && util_uid_is_known(cred.uid) ? 0 : -EACCES;
 }
 
 int crl_sock_pidfd(int sock)

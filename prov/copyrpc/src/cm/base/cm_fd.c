@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "util/uid.h"
+
 #define CM_FD_BACKLOG 4096 /* the kernel limits it to net.core.somaxconn */
 #define CM_FD_PREFIX  "copyrpc-"
 
@@ -73,7 +75,7 @@ int cm_fd_peer_uid(int fd, uid_t *uid)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return -errno;
 	*uid = cred.uid;
-	return 0;
+	return util_uid_is_known(cred.uid) ? 0 : -EOVERFLOW;
 }
 
 pid_t cm_fd_peer_pid(int fd)

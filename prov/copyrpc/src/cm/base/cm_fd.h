@@ -35,7 +35,10 @@ int cm_fd_socket(void);
 /** Connects. Returns 0, -FI_EAGAIN if the listener's queue is full, or another -FI_E*. */
 int cm_fd_connect(int fd, const char *name);
 
-/** Gets the user of the other process, as of its connect or listen. */
+/**
+ * Gets the user of the other process, as of its connect or listen. Returns 0, -EOVERFLOW if the
+ * kernel cannot name it here (util/uid.h), or another error.
+ */
 int cm_fd_peer_uid(int fd, uid_t *uid);
 /** Returns the number of that process, or 0 if it is unknown, as in another PID namespace. */
 pid_t cm_fd_peer_pid(int fd);

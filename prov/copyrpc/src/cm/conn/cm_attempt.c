@@ -15,6 +15,7 @@
 #include "cm/ep/cm_peer.h"
 #include "cm/node/cm_closer.h"
 #include "util/log.h"
+#include "util/uid.h"
 
 #define CM_ATTEMPT_NO_FDS "out of file descriptors here: raise `ulimit -n`"
 
@@ -119,6 +120,13 @@ static bool cm_attempt_check_user(struct cm_peer *peer, int fd)
 
 	if (cm_attempt_is_own_user(peer->cep, fd, &uid))
 		return true;
+	if (!util_uid_is_known(uid)) {
+		cm_req_fail(peer, -FI_EACCES,
+			    "the user of the peer is not known here: the user namespace of this "
+			    "process maps no user %d; map the users of the job (uid_map)",
+			    (int)uid);
+		return false;
+	}
 	cm_req_fail(peer, -FI_EACCES,
 		    "the peer belongs to user %d and this process to user %d; run all processes "
 		    "of a job as one user",
