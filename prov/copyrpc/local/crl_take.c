@@ -134,8 +134,8 @@ __attribute__((noinline)) static int crl_take_sweep(struct crl_server *server,
 }
 
 /*
- * Looks at one client before the tokens. Tokens that fill `requests` each time, such as those that
- * a faulty client keeps writing, would put a sweep off for ever.
+ * Looks at one client instead of the tokens. Tokens that fill `requests` each time, such as those
+ * that a faulty client keeps writing, would put a sweep off for ever.
  */
 __attribute__((noinline)) static int crl_take_late(struct crl_server *server,
 						   struct crl_request *requests, int max)
@@ -156,7 +156,9 @@ UTIL_INLINE int crl_take_delegated(struct crl_server *server, struct crl_request
 {
 	int cnt = UTIL_UNLIKELY(server->late) ? crl_take_late(server, requests, max) : 0;
 
-	cnt += crl_take_tokens(server, requests + cnt, max - cnt);
+	if (UTIL_UNLIKELY(cnt))
+		return cnt;
+	cnt = crl_take_tokens(server, requests, max);
 	if (UTIL_LIKELY(!server->sweep && !server->suspect))
 		return cnt;
 	if (cnt < max)

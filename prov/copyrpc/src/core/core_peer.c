@@ -149,7 +149,7 @@ static struct sockaddr_storage core_peer_proved_addr(const struct sockaddr *name
 }
 
 /**
- * Returns true for a peer in no AV whose connection has ended, and that nothing refers to. One whose
+ * Returns true for a peer in no AV whose connection has ended and that nothing refers to. One whose
  * connection was just replaced comes back.
  */
 static bool core_peer_is_gone(const struct core_peer *peer)
