@@ -142,6 +142,8 @@ __attribute__((noinline)) static int crl_take_late(struct crl_server *server,
 {
 	int cnt = 0;
 
+	if (max <= 0)
+		return 0;
 	server->late--;
 	if (server->start >= server->live_cnt)
 		server->start = 0;
@@ -163,7 +165,7 @@ UTIL_INLINE int crl_take_delegated(struct crl_server *server, struct crl_request
 		return cnt;
 	if (cnt < max)
 		return cnt + crl_take_sweep(server, requests + cnt, max - cnt);
-	if (server->sweep && !server->late)
+	if (server->sweep && !server->late && max > 0)
 		server->late = server->live_cnt;
 	return cnt;
 }
