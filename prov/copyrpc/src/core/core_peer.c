@@ -39,8 +39,8 @@ void core_peer_set_eager(struct core_peer *peer)
 	peer->eager_end = 0;
 	peer->simple.may = false;
 	if (peer->state == CORE_PEER_UP && !core_peer_queues(peer) && !peer->direct_reads &&
-	    !peer->offloads && !peer->pipelined) {
-		peer->eager_end = core_peer_eager_max(peer) + 1;
+	    !peer->offloads) {
+		peer->eager_end = peer->pipelined ? 0 : core_peer_eager_max(peer) + 1;
 		peer->simple.may = peer->chan->reg_dev && !peer->ep->rma_ordered;
 	}
 }

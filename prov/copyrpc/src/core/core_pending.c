@@ -41,12 +41,6 @@ static inline void core_pending_count(struct core_pending *pending, uint64_t pos
 		pending->odd_cnt += (uint64_t)cnt;
 }
 
-/** Returns the number of the next entry. */
-static inline uint64_t core_pending_tail(const struct core_pending *pending)
-{
-	return pending->lap + (uint64_t)(pending->next - pending->slots);
-}
-
 /** Resets an empty FIFO to slots[0], so that all slots follow without a wrap. */
 static inline void core_pending_restart(struct core_pending *pending)
 {

@@ -95,19 +95,23 @@ static inline bool core_pending_push_quiet(struct core_pending *pending,
 	return true;
 }
 
+/** Returns the number of the next entry. */
+static inline uint64_t core_pending_tail(const struct core_pending *pending)
+{
+	return pending->lap + (uint64_t)(pending->next - pending->slots);
+}
+
 /** Returns true while a send is pending. */
 static inline bool core_pending_is_open(const struct core_pending *pending)
 {
-	return pending->slots &&
-	       pending->head != pending->lap + (uint64_t)(pending->next - pending->slots);
+	return pending->slots && pending->head != core_pending_tail(pending);
 }
 
 /** Returns true while a send is pending that is not quiet: the engine obtains its end. */
 static inline bool core_pending_is_awaited(const struct core_pending *pending)
 {
 	return core_pending_is_open(pending) &&
-	       pending->quiet_cnt !=
-		       pending->lap + (uint64_t)(pending->next - pending->slots) - pending->head;
+	       core_pending_tail(pending) - pending->head != pending->quiet_cnt;
 }
 
 /** Returns the position on the ring, and the kind, of the oldest send of those pending. */
