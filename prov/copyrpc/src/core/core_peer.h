@@ -103,6 +103,7 @@ struct core_peer {
 	uint32_t offloads;  /* requests to it in progress, which messages must not overtake */
 	uint32_t pipelined; /* messages of which a part was sent, likewise (msg/core_tx_bulk.h) */
 	uint32_t pulls;     /* messages that it was asked to send in parts (core_unexp_pull) */
+	uint32_t inject_refused; /* injects in a row that returned -FI_EAGAIN (msg/core_tx.h) */
 	struct core_failback failback;
 };
 

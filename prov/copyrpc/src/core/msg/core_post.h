@@ -62,7 +62,7 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 				     uint64_t flags, bool tagged, enum core_post_end end)
 {
 	const bool silent = end != CORE_POST_COMPLETES, keeps_ctx = silent && !tagged;
-	const uint64_t cold_flags = silent ? flags | FI_INJECT : flags;
+	const uint64_t cold_flags = end == CORE_POST_LEAVES ? flags | FI_INJECT : flags;
 	struct core_peer *peer = core_peer_lookup(ep, dest);
 	struct core_post_spill kept;
 	uint64_t packed;

@@ -54,6 +54,12 @@ static inline int core_tx_send_eager(struct core_chan *chan, const struct core_s
 	return chan->ops->send(chan, &frame, core_tx_send_flags(s->flags));
 }
 
+/** Returns what a copied message of `len` bytes takes of CORE_TX_COPIED_MAX. */
+static size_t core_tx_copied_len(size_t len)
+{
+	return sizeof(struct core_tx_req) + len;
+}
+
 /** Returns a request for a queued send, or NULL. Copies the iov, not the bytes. */
 static struct core_tx_req *core_tx_req_new(struct core_ep *ep, const struct core_send *s)
 {
@@ -86,6 +92,8 @@ static void core_tx_req_free(struct core_ep *ep, struct core_tx_req *req)
 	if (req->send_id != CORE_NO_ID)
 		util_idmap_release(&ep->tx_ids, req->send_id);
 	core_tx_unexpose(req);
+	if (req->copy)
+		ep->tx_copied -= core_tx_copied_len(req->len);
 	free(req->copy);
 	util_pool_release(&ep->tx_reqs, req);
 }
@@ -174,6 +182,14 @@ void core_tx_end_accepted(struct core_tx_req *req)
 	core_tx_req_free(ep, req);
 }
 
+/** Returns the flags of a request that starts. Of copied messages the last must leave at once. */
+static uint64_t core_tx_start_flags(const struct core_tx_req *req)
+{
+	bool leaves = req->copy && util_list_is_empty(&req->op.peer->tx_queue);
+
+	return req->flags | (leaves ? FI_INJECT : 0);
+}
+
 static int core_tx_start(struct core_op *op)
 {
 	struct core_tx_req *req = core_tx_req_of(op);
@@ -183,7 +199,7 @@ static int core_tx_start(struct core_op *op)
 		.len = req->len,
 		.tag = req->tag,
 		.data = req->data,
-		.flags = req->flags,
+		.flags = core_tx_start_flags(req),
 		.tagged = req->tagged,
 	};
 	int ret;
@@ -198,9 +214,11 @@ static int core_tx_start(struct core_op *op)
 	if (core_tx_is_bulk(op->peer, req->len, req->flags))
 		return core_tx_bulk_start(req);
 	ret = core_tx_send_eager(op->peer->chan, &s);
-	if (!ret)
-		core_tx_end_accepted(req);
-	return ret;
+	if (ret)
+		return ret;
+	op->peer->inject_refused = 0;
+	core_tx_end_accepted(req);
+	return 0;
 }
 
 static void core_tx_fail(struct core_op *op, int err)
@@ -236,6 +254,18 @@ static ssize_t core_tx_inject_later(struct core_peer *peer)
 	return -FI_EAGAIN;
 }
 
+/**
+ * Returns true if an injected message may wait as a copy. Its sender tries for some time first: a
+ * peer that makes progress has room sooner than a copy is made, and is sent more at a time.
+ */
+static bool core_tx_inject_waits(struct core_peer *peer, const struct core_send *s)
+{
+	if (!(s->flags & FI_INJECT) || peer->inject_refused++ < CORE_TX_INJECT_TRIES)
+		return false;
+	peer->inject_refused = CORE_TX_INJECT_TRIES;
+	return peer->ep->tx_copied + core_tx_copied_len(s->len) <= CORE_TX_COPIED_MAX;
+}
+
 /** Returns true if an injected message cannot leave in one frame, even with room. */
 static bool core_tx_inject_is_bulk(const struct core_peer *peer, const struct core_send *s)
 {
@@ -246,7 +276,7 @@ static bool core_tx_inject_is_bulk(const struct core_peer *peer, const struct co
 /** Returns a request for an injected message, with a copy of its bytes, or NULL. */
 static struct core_tx_req *core_tx_req_copy(struct core_ep *ep, const struct core_send *s)
 {
-	void *copy = malloc(s->len);
+	void *copy = malloc(s->len + 1);
 	struct core_tx_req *req = copy ? core_tx_req_new(ep, s) : NULL;
 
 	if (!req) {
@@ -254,6 +284,8 @@ static struct core_tx_req *core_tx_req_copy(struct core_ep *ep, const struct cor
 		return NULL;
 	}
 	util_iov_gather(copy, s->iov, s->iov_cnt, 0, s->len);
+	ep->tx_copied += core_tx_copied_len(s->len);
+	req->flags &= ~FI_INJECT; /* core_tx_start_flags */
 	req->copy = copy;
 	req->iov[0] = (struct iovec){ .iov_base = copy, .iov_len = s->len };
 	req->iov_cnt = 1;
@@ -263,12 +295,12 @@ static struct core_tx_req *core_tx_req_copy(struct core_ep *ep, const struct cor
 static ssize_t core_tx_enqueue_cold(struct core_ep *ep, struct core_peer *peer,
 				    const struct core_send *s)
 {
-	/* Without bytes to copy only a silent one has to leave now: its sender awaits nothing. */
+	/* Without bytes only a silent one is copied, for core_tx_start_flags. */
 	bool inject = s->silent || ((s->flags & FI_INJECT) && s->len);
 	struct core_tx_req *req;
 	int ret;
 
-	if (inject && !core_tx_inject_is_bulk(peer, s))
+	if (inject && !core_tx_inject_is_bulk(peer, s) && !core_tx_inject_waits(peer, s))
 		return core_tx_inject_later(peer);
 	req = inject ? core_tx_req_copy(ep, s) : core_tx_req_new(ep, s);
 	if (!req)

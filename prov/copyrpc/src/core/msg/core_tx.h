@@ -13,8 +13,10 @@
  * completion is pending until the peer acknowledges (core_pending.h).
  *
  * A send without room, credit or connection is queued in order (core_op.h). An injected message
- * returns -FI_EAGAIN instead, since its buffer must not be referenced after the return. One that
- * needs more than a frame of this peer's small ring is copied and queued.
+ * returns -FI_EAGAIN at first, since its buffer must not be referenced after the return. After
+ * CORE_TX_INJECT_TRIES in a row it is copied and queued, up to CORE_TX_COPIED_MAX: its sender may
+ * have other work, and the peer, too. One that needs more than a frame of this peer's small ring is
+ * copied at once.
  */
 #ifndef CORE_MSG_CORE_TX_H
 #define CORE_MSG_CORE_TX_H
@@ -29,6 +31,11 @@
 #include "core/core_ep.h"
 #include "wire/wire_op.h"
 
+/* Injected messages to a peer that are refused, one after the other, before one is copied. */
+#define CORE_TX_INJECT_TRIES 64u
+/* Bytes of copied messages and their requests that an endpoint keeps. */
+#define CORE_TX_COPIED_MAX (16u << 20)
+
 /** Arguments of a send, as of fi_tsendmsg. */
 struct core_send {
 	fi_addr_t dest;
@@ -40,7 +47,11 @@ struct core_send {
 	void *context;
 	uint64_t flags; /* FI_COMPLETION, FI_INJECT, FI_*_COMPLETE, FI_MORE, FI_REMOTE_CQ_DATA */
 	bool tagged;
-	bool silent; /* fi_inject and friends: no completion, regardless of flags */
+	/*
+	 * No completion, regardless of flags. With FI_INJECT for fi_inject and its relatives;
+	 * without for cpr_silent.h, whose callers are refused and can send without a copy.
+	 */
+	bool silent;
 };
 
 /**
