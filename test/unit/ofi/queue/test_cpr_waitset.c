@@ -90,6 +90,17 @@ Test(cpr_waitset, an_empty_wait_ends_in_time)
 	close_set();
 }
 
+Test(cpr_waitset, a_signal_handler_ends_a_wait, .timeout = 60)
+{
+	struct ofi_kicker kicker;
+
+	open_set(FI_WAIT_FD);
+	ofi_kicker_start(&kicker);
+	cr_expect_eq(fi_wait(set, -1), -FI_EINTR);
+	ofi_kicker_stop(&kicker);
+	close_set();
+}
+
 static void *write_event_later(void *arg)
 {
 	usleep(20000);

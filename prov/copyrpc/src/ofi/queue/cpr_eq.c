@@ -2,7 +2,6 @@
 /* Event queues: see cpr_eq.h. */
 #include "ofi/queue/cpr_eq.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
 #include <sched.h>
@@ -233,7 +232,7 @@ static int cpr_eq_sleep(struct cpr_eq *eq, uint64_t deadline, bool needs_progres
 	if (pfd.fd < 0)
 		return pfd.fd;
 	/* A signal ends the call (fi_eq(3)). */
-	return poll(&pfd, 1, ms) < 0 && errno == EINTR ? -FI_EAGAIN : 0;
+	return cpr_wait_poll_fds(&pfd, 1, ms) ? -FI_EAGAIN : 0;
 }
 
 static ssize_t cpr_eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, int timeout,

@@ -280,8 +280,7 @@ bool cpr_wait_is_over(struct cpr_wait_call *call)
 	return cpr_wait_left(call) < -1;
 }
 
-/* Sleeps. Returns 0, or -FI_EINTR if a signal handler has run. */
-static int cpr_wait_poll_fds(struct pollfd *fds, nfds_t cnt, int timeout_ms)
+int cpr_wait_poll_fds(struct pollfd *fds, nfds_t cnt, int timeout_ms)
 {
 	return poll(fds, cnt, timeout_ms) < 0 && errno == EINTR ? -FI_EINTR : 0;
 }

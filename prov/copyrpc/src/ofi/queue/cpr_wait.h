@@ -27,6 +27,7 @@
 #ifndef OFI_QUEUE_CPR_WAIT_H
 #define OFI_QUEUE_CPR_WAIT_H
 
+#include <poll.h>
 #include <rdma/fi_eq.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -98,6 +99,12 @@ void cpr_wait_kick(struct cpr_wait *wait);
 void cpr_wait_drain(struct cpr_wait *wait);
 /** Ends the calls that wait, or the next one, without an event. Any thread. */
 void cpr_wait_signal(struct cpr_wait *wait);
+
+/**
+ * Sleeps until a descriptor has an event, at most `timeout_ms` if that is not negative. Returns 0,
+ * or -FI_EINTR if a signal handler has run.
+ */
+int cpr_wait_poll_fds(struct pollfd *fds, nfds_t cnt, int timeout_ms);
 
 void cpr_wait_begin(struct cpr_wait *wait, struct cpr_wait_call *call, int timeout_ms);
 /** Returns true once per signal for the next call, and for every call in progress. */

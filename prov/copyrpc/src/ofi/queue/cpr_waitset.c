@@ -109,21 +109,23 @@ static int cpr_waitset_left(uint64_t deadline)
 	return now >= deadline ? 0 : (int)((deadline - now + UTIL_NS_PER_MS - 1) / UTIL_NS_PER_MS);
 }
 
-/* Sleeps, naps or yields the processor before the next look, according to the members' `state`. */
-static void cpr_waitset_sleep(struct cpr_waitset *set, int state, unsigned *busy, int left)
+/*
+ * Sleeps, naps or yields the processor before the next look, according to the members' `state`.
+ * Returns 0, or -FI_EINTR if a signal handler has run.
+ */
+static int cpr_waitset_sleep(struct cpr_waitset *set, int state, unsigned *busy, int left)
 {
 	struct pollfd pfd = { .fd = set->wait.epoll_fd, .events = POLLIN };
 
 	if (state == -FI_EBUSY) {
 		if (set->wait.obj != FI_WAIT_YIELD && ++*busy > CPR_WAITSET_BUSY)
-			poll(NULL, 0, 1);
-		else
-			sched_yield();
-		return;
+			return cpr_wait_poll_fds(NULL, 0, 1);
+		sched_yield();
+		return 0;
 	}
 	if ((left < 0 || left > CPR_EQ_PROGRESS_MS) && cpr_waitset_needs_progress(set))
 		left = CPR_EQ_PROGRESS_MS;
-	poll(&pfd, 1, left);
+	return cpr_wait_poll_fds(&pfd, 1, left);
 }
 
 static int cpr_waitset_wait(struct fid_wait *fid, int timeout)
@@ -145,7 +147,9 @@ static int cpr_waitset_wait(struct fid_wait *fid, int timeout)
 		left = cpr_waitset_left(deadline);
 		if (!left)
 			return -FI_ETIMEDOUT;
-		cpr_waitset_sleep(set, state, &busy, left);
+		state = cpr_waitset_sleep(set, state, &busy, left);
+		if (state)
+			return state;
 	}
 }
 
