@@ -226,6 +226,21 @@ Test(cpr_info, layers_are_declined)
 	cr_expect_eq(get_ret(NULL, NULL, CPR_FLAG_CORE_PROV_ONLY, NULL), 0);
 }
 
+Test(cpr_info, a_layer_is_offered_no_more_to_inject_than_its_buffers)
+{
+	struct fi_info *info;
+
+	ofi_provider(); /* loads the parameters */
+	util_params.layering = 1;
+	util_params.eager_max = 1 << 20;
+	info = get(NULL, NULL, CPR_FLAG_CORE_PROV_ONLY, NULL);
+	cr_expect_eq(info->tx_attr->inject_size, 16 << 10);
+	fi_freeinfo(info);
+	info = get(NULL, NULL, 0, NULL);
+	cr_expect_eq(info->tx_attr->inject_size, 1 << 20);
+	fi_freeinfo(info);
+}
+
 Test(cpr_info, a_named_layer_is_accepted)
 {
 	struct fi_info *hints = fi_allocinfo();

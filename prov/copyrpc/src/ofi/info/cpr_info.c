@@ -164,6 +164,8 @@ static int cpr_info_make(uint32_t version, const char *node, const char *service
 		ret = cpr_offer_fill(info);
 	if (ret)
 		return ret;
+	if ((flags & CPR_FLAG_CORE_PROV_ONLY) && info->tx_attr->inject_size > CPR_LAYER_INJECT_MAX)
+		info->tx_attr->inject_size = CPR_LAYER_INJECT_MAX;
 	if (!cpr_attr_accepts(info, hints, version))
 		return -FI_ENODATA;
 	ret = cpr_info_find_addrs(node, service, flags, hints, &addrs);

@@ -18,6 +18,12 @@
 /* Flag internal to libfabric, equal in 1.17 and 2.x: a layer is looking for a core provider. */
 #define CPR_FLAG_CORE_PROV_ONLY (1ULL << 59)
 
+/*
+ * Largest inject_size that a layer is offered: the buffers of ofi_rxm by default. Its fi_getinfo
+ * derives its own size from this one, its fi_endpoint refuses more than its buffers.
+ */
+#define CPR_LAYER_INJECT_MAX (16u << 10)
+
 /** Local address of the endpoint and address of its peer; ss_family 0: not known. */
 struct cpr_info_addrs {
 	int family;
