@@ -31,7 +31,10 @@ struct core_post_spill {
 	const void *buf;
 	size_t len;
 	fi_addr_t dest;
-	uint64_t tag; /* the context if the send is silent and not tagged */
+	union {
+		uint64_t tag;
+		void *context; /* of a send that is silent and not tagged */
+	};
 };
 
 #define CORE_POST_SPILL(kept) __asm__("" : "+m"(kept)) /* hides the values from the optimizer */
@@ -75,14 +78,18 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 		goto cold;
 	packed = core_packed(core_tx_ext(ext, tag, data, flags, tagged),
 			     end == CORE_POST_LEAVES ? CORE_SEND_NOW : 0);
-	kept = (struct core_post_spill){ buf, len, dest, keeps_ctx ? (uintptr_t)context : tag };
+	kept = (struct core_post_spill){ .buf = buf, .len = len, .dest = dest };
+	if (keeps_ctx)
+		kept.context = context;
+	else
+		kept.tag = tag;
 	CORE_POST_SPILL(kept);
 	ret = (flags & FI_MORE ? peer->chan->ops->send_more : peer->chan->ops->send_buf)(
 		peer->chan, packed, ext[0], ext[1], buf, len);
 	cq = ep->tx.plain;
 	if (UTIL_UNLIKELY(ret)) {
 		if (keeps_ctx)
-			context = (void *)(uintptr_t)kept.tag;
+			context = kept.context;
 		if (UTIL_UNLIKELY(ret != 1)) {
 			if (ret < 0)
 				return core_tx_send_buf_cold(ep, kept.buf, kept.len, kept.dest,
