@@ -59,6 +59,13 @@ static const union {
 	{ .in6 = { .sin6_family = AF_INET6,
 		   .sin6_port = 5,
 		   .sin6_addr.s6_addr = { 1, [15] = 1 } } },
+	{ .in6 = { .sin6_family = AF_INET6,
+		   .sin6_port = 5,
+		   .sin6_addr.s6_addr = { 0xFE, 0x80, [15] = 1 } } },
+	{ .in6 = { .sin6_family = AF_INET6,
+		   .sin6_port = 5,
+		   .sin6_addr.s6_addr = { 0xFE, 0x80, [15] = 1 },
+		   .sin6_scope_id = 1 } },
 	{ .in6 = { .sin6_family = AF_INET6, .sin6_port = 5, .sin6_flowinfo = SAME_IN } },
 };
 

@@ -82,6 +82,22 @@ Test(util_name, an_ipv6_name_has_one_address)
 	cr_expect_not(util_name_has((struct sockaddr *)&name, (struct sockaddr *)&same));
 }
 
+Test(util_name, link_local_addresses_of_two_links_differ)
+{
+	struct sockaddr_in6 one = { .sin6_family = AF_INET6,
+				    .sin6_port = htons(1),
+				    .sin6_scope_id = 1 };
+	struct sockaddr_in6 two = one;
+
+	inet_pton(AF_INET6, "fe80::1", &one.sin6_addr);
+	two.sin6_addr = one.sin6_addr;
+	cr_expect(util_name_is_same((struct sockaddr *)&one, (struct sockaddr *)&two));
+	cr_expect(util_name_has((struct sockaddr *)&one, (struct sockaddr *)&two));
+	two.sin6_scope_id = 2;
+	cr_expect_not(util_name_is_same((struct sockaddr *)&one, (struct sockaddr *)&two));
+	cr_expect_not(util_name_has((struct sockaddr *)&one, (struct sockaddr *)&two));
+}
+
 Test(util_name, a_name_has_its_addresses_at_its_port)
 {
 	struct sockaddr_in name = make("10.0.0.1", "10.1.2.3", "192.168.4.5");

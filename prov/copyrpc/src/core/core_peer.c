@@ -116,19 +116,6 @@ static void core_peer_name(struct core_peer *peer, uint64_t fi_addr)
 	util_list_push_back(&peer->ep->known, &peer->ep_link);
 }
 
-static bool core_peer_same_addr(const struct sockaddr *a, const struct sockaddr *b)
-{
-	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
-	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
-
-	if (a->sa_family != b->sa_family)
-		return false;
-	if (a->sa_family == AF_INET6)
-		return a6->sin6_port == b6->sin6_port &&
-		       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
-	return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
-}
-
 /**
  * Returns the address that a connected peer was reached at: the further one of the name that on_up
  * passed, or the only one. The further one counts even if no name may have it.
@@ -173,9 +160,9 @@ static struct core_peer *core_peer_find_again(struct core_ep *ep, const struct s
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->unnamed) {
 		peer = UTIL_CONTAINER_OF(it, struct core_peer, ep_link);
 		old = core_peer_proved_addr((struct sockaddr *)&peer->addr);
-		if (core_peer_same_addr((struct sockaddr *)&old, (struct sockaddr *)&at) ||
+		if (util_name_is_same((struct sockaddr *)&old, (struct sockaddr *)&at) ||
 		    (is_authentic && peer->is_authentic &&
-		     core_peer_same_addr((struct sockaddr *)&peer->addr, name)))
+		     util_name_is_same((struct sockaddr *)&peer->addr, name)))
 			return peer;
 		if (core_peer_is_gone(peer))
 			core_peer_free(peer);
@@ -196,8 +183,8 @@ static struct core_peer *core_peer_find_unnamed(struct core_ep *ep, const struct
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->unnamed) {
 		peer = UTIL_CONTAINER_OF(it, struct core_peer, ep_link);
 		at = core_peer_proved_addr((struct sockaddr *)&peer->addr);
-		if (core_peer_same_addr((struct sockaddr *)&at, name) ||
-		    (core_peer_same_addr((struct sockaddr *)&peer->addr, name) &&
+		if (util_name_is_same((struct sockaddr *)&at, name) ||
+		    (util_name_is_same((struct sockaddr *)&peer->addr, name) &&
 		     (peer->is_authentic || util_name_has(name, (struct sockaddr *)&at))))
 			return peer;
 	}
@@ -258,8 +245,7 @@ struct core_peer *core_peer_get_cold(struct core_ep *ep, fi_addr_t fi_addr)
 	core_peer_name(peer, fi_addr);
 	core_ep_addr(ep, &own);
 	/* By any address of the name: cm connects to no endpoint that is this one. */
-	if (core_peer_same_addr((struct sockaddr *)&own, (struct sockaddr *)&addr) ||
-	    util_name_has((struct sockaddr *)&own, (struct sockaddr *)&addr))
+	if (util_name_has((struct sockaddr *)&own, (struct sockaddr *)&addr))
 		core_peer_connect_self(peer);
 	return peer;
 }

@@ -48,14 +48,20 @@ unsigned util_name_others(const struct sockaddr *name, struct in_addr others[UTI
 	return cnt;
 }
 
-static bool util_name_is_first(const struct sockaddr *name, const struct sockaddr *addr)
+static bool util_name_is_same6(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
 {
-	const struct sockaddr_in6 *a6 = (const void *)name, *b6 = (const void *)addr;
-	const struct sockaddr_in *a4 = (const void *)name, *b4 = (const void *)addr;
+	return a->sin6_port == b->sin6_port && IN6_ARE_ADDR_EQUAL(&a->sin6_addr, &b->sin6_addr) &&
+	       (!IN6_IS_ADDR_LINKLOCAL(&a->sin6_addr) || a->sin6_scope_id == b->sin6_scope_id);
+}
 
-	if (name->sa_family == AF_INET6)
-		return a6->sin6_port == b6->sin6_port &&
-		       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
+bool util_name_is_same(const struct sockaddr *a, const struct sockaddr *b)
+{
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET6)
+		return util_name_is_same6((const void *)a, (const void *)b);
 	return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
 }
 
@@ -67,7 +73,7 @@ bool util_name_has(const struct sockaddr *name, const struct sockaddr *addr)
 
 	if (name->sa_family != addr->sa_family)
 		return false;
-	if (util_name_is_first(name, addr))
+	if (util_name_is_same(name, addr))
 		return true;
 	cnt = util_name_others(name, others);
 	for (unsigned i = 0; i < cnt; i++)

@@ -32,6 +32,12 @@ void util_name_set_others(struct sockaddr_in *name, const struct in_addr *others
  */
 unsigned util_name_others(const struct sockaddr *name, struct in_addr others[UTIL_NAME_OTHERS]);
 
+/**
+ * Returns whether the first addresses of two names are the same: family, address, port, and the
+ * scope of a link-local one.
+ */
+bool util_name_is_same(const struct sockaddr *a, const struct sockaddr *b);
+
 /** Returns whether the endpoint with this name has `addr`: one of its addresses, and its port. */
 bool util_name_has(const struct sockaddr *name, const struct sockaddr *addr);
 
