@@ -73,6 +73,7 @@ static void fake_engine_close(struct core_progress *base)
 static int fake_ep_open(struct core_progress *base, struct core_ep *ep, const struct sockaddr *addr,
 			struct core_engine_ep **out)
 {
+	const struct sockaddr_in *in = (const void *)addr;
 	struct core_engine_ep *eep = calloc(1, sizeof(*eep));
 
 	eep->engine = fake_engine_of(base);
@@ -80,8 +81,10 @@ static int fake_ep_open(struct core_progress *base, struct core_ep *ep, const st
 	eep->addr.sin_family = AF_INET;
 	eep->addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	eep->addr.sin_port = htons(fake_next_port++);
-	if (addr && ((const struct sockaddr_in *)addr)->sin_port)
-		eep->addr.sin_port = ((const struct sockaddr_in *)addr)->sin_port;
+	if (in && in->sin_port)
+		eep->addr.sin_port = in->sin_port;
+	if (in)
+		memcpy(eep->addr.sin_zero, in->sin_zero, sizeof(in->sin_zero));
 	util_list_init(&eep->chans);
 	util_list_init(&eep->connects);
 	util_list_push_back(&fake_world, &eep->link);

@@ -3,13 +3,16 @@
 #include "core/coll/core_coll.h"
 
 #include <criterion/criterion.h>
+#include <netinet/in.h>
 #include <rdma/fi_errno.h>
+#include <string.h>
 
 #include "core/core_failback.h"
 #include "core/core_peer.h"
 #include "support/rng.h"
 #include "unit/core/coll/coll_world.h"
 #include "unit/core/must.h"
+#include "util/name.h"
 
 TestSuite(core_coll, .init = coll_world_setup, .fini = coll_world_close, .timeout = 200);
 
@@ -61,6 +64,34 @@ Test(core_coll, a_second_group_of_the_same_members_has_another_id)
 	nodes_settle(coll_world.nodes, COLL_NODES);
 	for (unsigned me = 0; me < COLL_NODES; me++)
 		MUST(!coll_ended(me, &coll_world));
+}
+
+static void do_nothing(struct core_coll_group *group, int err)
+{
+}
+
+Test(core_coll, an_endpoint_is_a_member_by_each_of_its_addresses)
+{
+	struct sockaddr_in name = { .sin_family = AF_INET, .sin_port = htons(4711) },
+			   further = name;
+	struct core_coll_group group = { .joined = do_nothing };
+	struct core_ep ep = { .av = core_av_open(0) };
+	fi_addr_t members[2] = { 0, 1 };
+
+	name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	further.sin_addr.s_addr = htonl(0x0A000002);
+	util_name_set_others(&name, &further.sin_addr, 1);
+	cr_assert_eq(core_ep_open(&ep, &coll_world.nodes[0].dom, (struct sockaddr *)&name), 0);
+	cr_assert_eq(core_coll_init(&ep), 0);
+	name.sin_port = htons(4712);
+	cr_assert_eq(core_av_insert(ep.av, (struct sockaddr *)&name, &members[0]), 0);
+	cr_expect_eq(core_coll_join(&ep, &group, members, 1, 0, true), -FI_EINVAL);
+	cr_assert_eq(core_av_insert(ep.av, (struct sockaddr *)&further, &members[1]), 0);
+	cr_assert_eq(core_coll_join(&ep, &group, members, 2, 0, true), 0);
+	cr_expect_eq(group.me, 1);
+	core_coll_leave(&group);
+	core_ep_close(&ep);
+	core_av_close(ep.av);
 }
 
 /** Joins nodes 0 and 1 to a group of their own, whose membership the application manages. */

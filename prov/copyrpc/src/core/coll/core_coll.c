@@ -12,6 +12,7 @@
 #include "core/core_ep.h"
 #include "core/core_peer.h"
 #include "util/log.h"
+#include "util/name.h"
 
 #define CORE_COLL_HASH_START 0xCBF29CE484222325ull
 #define CORE_COLL_HASH_PRIME 0x100000001B3ull
@@ -146,13 +147,21 @@ static int core_coll_number(struct core_coll_group *group, uint64_t parent)
 	return ret;
 }
 
+/* Finds this endpoint, by any address of its name. Returns 0 and group->me, or -FI_EINVAL. */
 static int core_coll_find_self(struct core_coll_group *group)
 {
-	struct core_ep *ep = group->ep;
-	struct sockaddr_storage own;
+	const struct core_ep *ep = group->ep;
+	struct sockaddr_storage own, addr;
 
 	core_ep_addr(ep, &own);
-	return core_coll_rank_of(group, core_av_find(ep->av, (struct sockaddr *)&own), &group->me);
+	for (uint32_t i = 0; i < group->cnt; i++) {
+		if (core_av_addr(ep->av, group->members[i], &addr) &&
+		    util_name_has((struct sockaddr *)&own, (struct sockaddr *)&addr)) {
+			group->me = i;
+			return 0;
+		}
+	}
+	return -FI_EINVAL;
 }
 
 int core_coll_rank_of(const struct core_coll_group *group, fi_addr_t addr, uint32_t *rank)

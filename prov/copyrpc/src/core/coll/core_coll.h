@@ -117,10 +117,11 @@ int core_coll_init(struct core_ep *ep);
 void core_coll_fini(struct core_ep *ep);
 
 /**
- * Joins a group of distinct members of the endpoint's AV. The caller zeroed `group` and set
- * `joined`. `parent`: 0, or the id of the group in which this one is made. `managed`: the
- * application manages membership, and the group is complete at once. Returns 0, -FI_ENOMEM, or
- * -FI_EINVAL if this endpoint is not a member or an address is unknown.
+ * Joins a group of distinct members of the endpoint's AV, each known by the same name at all
+ * members. The caller zeroed `group` and set `joined`. `parent`: 0, or the id of the group in which
+ * this one is made. `managed`: the application manages membership, and the group is complete at
+ * once. Returns 0, -FI_ENOMEM, or -FI_EINVAL if this endpoint is not a member or an address is
+ * unknown.
  */
 int core_coll_join(struct core_ep *ep, struct core_coll_group *group, const fi_addr_t *members,
 		   uint32_t cnt, uint64_t parent, bool managed);
