@@ -30,7 +30,6 @@ static unsigned fake_await_cnt;
 static unsigned fake_get_cnt;
 static int fake_exposed_cnt;
 static int fake_exposed_at_stop;
-static uint64_t fake_incarnation = 1;
 
 void fake_chan_reset(void)
 {
@@ -396,7 +395,7 @@ void fake_chan_run(struct fake_chan *fc)
 
 	if (!fc->up_reported) {
 		fc->up_reported = true;
-		up->on_up(fc->ep, &fc->chan, (struct sockaddr *)&fc->peer_addr, fake_incarnation++);
+		up->on_up(fc->ep, &fc->chan, (struct sockaddr *)&fc->peer_addr, fc->incarnation);
 	}
 	if ((fc->chan.caps & CORE_CHAN_ASYNC) && !fake_engine_cfg.no_acks && !fc->down)
 		up->on_acked(&fc->chan, fc->taken);

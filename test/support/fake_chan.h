@@ -32,6 +32,7 @@ struct fake_chan {
 	uint64_t sent;   /* frames that the other end was given */
 	uint64_t parsed; /* frames of the other end that were delivered here */
 	struct sockaddr_in peer_addr;
+	uint64_t incarnation; /* of the peer */
 };
 
 /** Clears the counters of fake_engine.h that are about channels. */

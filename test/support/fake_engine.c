@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core_ep.h"
 #include "support/fake_chan.h"
 #include "support/fake_direct.h"
 #include "util/list.h"
@@ -21,6 +22,7 @@ struct core_engine_ep {
 	struct core_engine *engine;
 	struct core_ep *ep;
 	struct sockaddr_in addr;
+	uint64_t incarnation;
 	struct util_list chans;
 	struct util_list connects;
 	struct util_list link; /* fake_world */
@@ -34,6 +36,7 @@ struct core_engine {
 struct fake_engine_cfg fake_engine_cfg;
 static struct util_list fake_world = { &fake_world, &fake_world };
 static uint16_t fake_next_port = 1000;
+static uint64_t fake_next_incarnation = 1;
 static unsigned fake_reconnect_cnt;
 
 void fake_engine_reset(void)
@@ -78,6 +81,7 @@ static int fake_ep_open(struct core_progress *base, struct core_ep *ep, const st
 
 	eep->engine = fake_engine_of(base);
 	eep->ep = ep;
+	eep->incarnation = fake_next_incarnation++;
 	eep->addr.sin_family = AF_INET;
 	eep->addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	eep->addr.sin_port = htons(fake_next_port++);
@@ -193,6 +197,8 @@ static void fake_run_connects(struct core_engine_ep *eep)
 
 			a->other = b;
 			b->other = a;
+			a->incarnation = to->incarnation;
+			b->incarnation = eep->incarnation;
 		}
 	}
 }
@@ -211,6 +217,11 @@ static void fake_progress(struct core_progress *base)
 		UTIL_LIST_FOREACH_SAFE (ct, tmp, &eep->chans)
 			fake_chan_run(UTIL_CONTAINER_OF(ct, struct fake_chan, link));
 	}
+}
+
+void fake_engine_restart(struct core_ep *ep)
+{
+	ep->eep->incarnation = fake_next_incarnation++;
 }
 
 void fake_engine_kill(struct core_ep *a, struct core_ep *b, int err)

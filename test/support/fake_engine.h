@@ -47,6 +47,8 @@ void fake_engine_reset(void);
 
 /** Fails the channels between two endpoints: on_down(err) follows in the progress of both. */
 void fake_engine_kill(struct core_ep *a, struct core_ep *b, int err);
+/** Makes the endpoint one of a new process at its address, for connections made from now on. */
+void fake_engine_restart(struct core_ep *ep);
 
 /** Returns the number of calls of await since the reset. */
 unsigned fake_engine_awaits(void);

@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "core/coll/core_coll_msg.h"
 #include "support/core_pair.h"
 #include "util/name.h"
 
@@ -31,9 +32,15 @@ static void close_nothing(struct core_chan *chan)
 {
 }
 
-static const struct core_chan_ops idle_ops = { .is_busy = never_busy,
-					       .stop = close_nothing,
-					       .close = close_nothing };
+static int drop_reply(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
+		      size_t iov_cnt, size_t len, unsigned flags)
+{
+	return 0;
+}
+
+static const struct core_chan_ops idle_ops = {
+	.is_busy = never_busy, .reply = drop_reply, .stop = close_nothing, .close = close_nothing
+};
 
 /** Returns a name: an address 10.x.0.1 and a further one, or none (0). */
 static struct sockaddr_in name_of(uint8_t first, uint8_t other)
@@ -170,7 +177,18 @@ static unsigned unnamed_cnt(void)
 	return cnt;
 }
 
-Test(core_peer_name, those_in_no_av_that_have_gone_are_forgotten)
+/** Aborts a group that this endpoint never joins. */
+static void abort_group(struct core_peer *peer)
+{
+	struct wire_coll coll = { .group = 4711, .what = WIRE_COLL_ABORT, .status = FI_EIO };
+	struct core_head head = { .op = WIRE_OP_COLL, .body = (uint8_t *)&coll };
+	struct core_call_ref ref = { .resp_max = sizeof(struct wire_coll_reply) };
+
+	head.body_len = sizeof(coll);
+	cr_assert_eq(core_coll_on_call(peer->chan, ref, &head, 0), CORE_RX_DONE);
+}
+
+static void those_who_have_gone_are_forgotten(bool collectives)
 {
 	struct sockaddr_in name = name_of(1, 0);
 	static struct core_chan stays, comes;
@@ -179,8 +197,21 @@ Test(core_peer_name, those_in_no_av_that_have_gone_are_forgotten)
 	for (uint16_t port = 1; port <= 1000; port++) {
 		name.sin_port = htons(port);
 		up(&comes, name, 0);
+		if (collectives)
+			abort_group(comes.peer);
 		core_peer_on_down(&comes, port % 2 ? -FI_ESHUTDOWN : -FI_ECONNRESET);
 	}
 	cr_expect_leq(unnamed_cnt(), 2);
 	cr_expect(stays.peer->chan == &stays);
+}
+
+Test(core_peer_name, those_in_no_av_that_have_gone_are_forgotten)
+{
+	those_who_have_gone_are_forgotten(false);
+}
+
+Test(core_peer_name, those_in_no_av_that_have_gone_are_forgotten_with_their_collectives)
+{
+	cr_assert_eq(core_coll_init(&nodes[0].ep), 0);
+	those_who_have_gone_are_forgotten(true);
 }

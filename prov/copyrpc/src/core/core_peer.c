@@ -141,8 +141,8 @@ static struct sockaddr_storage core_peer_proved_addr(const struct sockaddr *name
  */
 static bool core_peer_is_gone(const struct core_peer *peer)
 {
-	return !peer->chan && !peer->ep->coll && util_list_is_empty(&peer->tx) &&
-	       util_list_is_empty(&peer->rx) && util_clock_ns() >= peer->failback.rest_ns;
+	return !peer->chan && util_list_is_empty(&peer->tx) && util_list_is_empty(&peer->rx) &&
+	       util_clock_ns() >= peer->failback.rest_ns;
 }
 
 /**

@@ -103,6 +103,33 @@ static void join_two(void)
 		cr_assert_eq(coll_join(me, 2, 0, true), 0);
 }
 
+Test(core_coll, messages_of_a_member_end_with_its_process)
+{
+	uint32_t *got = (void *)coll_world.buf[1];
+
+	join_two();
+	memset(coll_world.buf[0], 1, 4);
+	MUST(!coll_post(0, FI_BROADCAST, 0, 1, &coll_world));
+	nodes_settle(coll_world.nodes, 2);
+	MUST(!coll_ended(0, &coll_world));
+	MUST(coll_world.nodes[1].dom.unexpected_used);
+	/* The successor joins the first of its own groups, which has the same id. */
+	core_coll_leave(&coll_world.groups[0]);
+	fake_engine_kill(&coll_world.nodes[1].ep, &coll_world.nodes[0].ep, -FI_ESHUTDOWN);
+	nodes_settle(coll_world.nodes, 2);
+	fake_engine_restart(&coll_world.nodes[0].ep);
+	coll_world.nodes[0].ep.coll->join_cnt = 0;
+	cr_assert_eq(coll_join(0, 2, 0, true), 0);
+	memset(coll_world.buf[0], 2, 4);
+	MUST(!coll_post(0, FI_BROADCAST, 0, 1, &coll_world));
+	nodes_settle(coll_world.nodes, 2);
+	MUST(!coll_ended(0, &coll_world));
+	MUST(!coll_post(1, FI_BROADCAST, 0, 1, &coll_world));
+	nodes_settle(coll_world.nodes, 2);
+	MUST(!coll_ended(1, &coll_world));
+	cr_expect_eq(*got, 0x02020202);
+}
+
 /** Removes the address of a member from the AV of node 0. */
 static void remove_member(unsigned member)
 {

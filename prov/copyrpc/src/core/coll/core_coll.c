@@ -254,6 +254,19 @@ static bool core_coll_group_needs(struct core_coll_group *group, fi_addr_t addr)
 	return false;
 }
 
+/* Frees messages of the peer, all or those of its predecessors. */
+static void core_coll_drop_peer(struct core_peer *peer, bool all)
+{
+	struct core_coll_unexp *unexp;
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->ep->coll->unexp) {
+		unexp = UTIL_CONTAINER_OF(it, struct core_coll_unexp, link);
+		if (unexp->peer == peer && (all || unexp->incarnation != peer->incarnation))
+			core_coll_unexp_free(peer->ep, unexp);
+	}
+}
+
 void core_coll_peer_up(struct core_peer *peer)
 {
 	struct core_coll *coll = peer->ep->coll;
@@ -263,6 +276,7 @@ void core_coll_peer_up(struct core_peer *peer)
 
 	if (!coll)
 		return;
+	core_coll_drop_peer(peer, false);
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &coll->groups) {
 		group = UTIL_CONTAINER_OF(it, struct core_coll_group, link);
 		if (group->err && !core_coll_rank_of(group, peer->fi_addr, &member) &&
@@ -294,14 +308,6 @@ void core_coll_fail_peer(struct core_peer *peer, int err)
 
 void core_coll_forget_peer(struct core_peer *peer)
 {
-	struct core_coll_unexp *unexp;
-	struct util_list *it, *tmp;
-
-	if (!peer->ep->coll)
-		return;
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->ep->coll->unexp) {
-		unexp = UTIL_CONTAINER_OF(it, struct core_coll_unexp, link);
-		if (unexp->peer == peer)
-			core_coll_unexp_free(peer->ep, unexp);
-	}
+	if (peer->ep->coll)
+		core_coll_drop_peer(peer, true);
 }

@@ -13,7 +13,9 @@
  * Messages that arrive before their operation is posted are kept: short ones with their bytes, of
  * long ones only the announcement. All count as unexpected messages (core_limits), except aborts of
  * groups that are not joined yet: one per peer and group is kept, and the oldest of too many go.
- * An abort and the leave of a group free what was kept for it.
+ * An abort and the leave of a group free what was kept for it. A new process at a peer's address
+ * numbers its groups as its predecessor did, whose messages are freed when it connects. Those of a
+ * peer in no AV are freed with it.
  *
  * A member that fails aborts the group and notifies the others. Their open operations, and all
  * later ones in this group, end with an error. A member that cannot be reached then is notified
@@ -57,6 +59,7 @@ struct core_coll_group {
 struct core_coll_unexp {
 	struct util_list link; /* core_coll.unexp */
 	struct core_peer *peer;
+	uint64_t incarnation; /* of the peer */
 	uint64_t group;
 	uint32_t seq;
 	uint32_t from;
@@ -135,7 +138,10 @@ ssize_t core_coll_post(struct core_coll_group *group, const struct core_coll_arg
 /** Finds the rank of an address in the group. Returns 0 and *rank, or -FI_EINVAL. */
 int core_coll_rank_of(const struct core_coll_group *group, fi_addr_t addr, uint32_t *rank);
 
-/** Called when a peer is up: notifies it of the groups with it that were aborted. */
+/**
+ * Called when a peer is up: frees messages of its predecessor, and notifies it of the groups with
+ * it that were aborted.
+ */
 void core_coll_peer_up(struct core_peer *peer);
 /** Called when a peer fails, and before it is freed. */
 void core_coll_fail_peer(struct core_peer *peer, int err);

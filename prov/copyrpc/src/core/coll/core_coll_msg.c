@@ -2,6 +2,7 @@
 /* Messages of collective operations, both sides. See core_coll_msg.h. */
 #include "core/coll/core_coll_msg.h"
 
+#include <assert.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,9 @@
 #include "core/core_ep.h"
 #include "core/core_peer.h"
 #include "util/log.h"
+
+static_assert(sizeof(struct wire_coll_reply) <= sizeof(struct wire_status),
+	      "core_handle_call refuses calls that leave no room for the reply");
 
 static struct core_coll_msg *core_coll_msg_of(struct core_op *op)
 {
@@ -296,6 +300,7 @@ static int core_coll_unexp_add(struct core_peer *peer, const struct wire_coll *h
 		return -FI_ENOMEM;
 	*unexp = (struct core_coll_unexp){
 		.peer = peer,
+		.incarnation = peer->incarnation,
 		.group = head->group,
 		.seq = head->seq,
 		.from = head->from,
