@@ -182,6 +182,11 @@ static void fake_flush(struct core_chan *chan)
 {
 }
 
+static void fake_fail(struct core_chan *chan, int err)
+{
+	fake_of(chan)->down = err;
+}
+
 static int fake_get(struct core_chan *chan, struct core_get *get)
 {
 	assert(chan->caps & CORE_CHAN_GET);
@@ -194,6 +199,8 @@ static int fake_get(struct core_chan *chan, struct core_get *get)
 		get->status = fake_engine_cfg.get_err;
 		return 1;
 	}
+	if (fake_engine_cfg.gets_last)
+		return 0;
 	fake_get_cnt++;
 	util_iov_scatter(get->iov, get->iov_cnt, 0, (void *)(uintptr_t)get->remote_addr, get->len);
 	get->status = 0;
@@ -354,6 +361,7 @@ static const struct core_chan_ops fake_chan_ops = {
 	.reg = fake_direct_reg,
 	.release = fake_release,
 	.drain = fake_drain,
+	.fail = fake_fail,
 	.is_busy = fake_is_busy,
 	.better = fake_better,
 	.resize = fake_resize,

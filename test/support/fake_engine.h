@@ -29,6 +29,7 @@ struct fake_engine_cfg {
 	int expose_err;        /* error of every expose, or 0 */
 	int get_err;           /* status of every get, or 0 */
 	unsigned gets_refused; /* next gets that find no room */
+	bool gets_last;        /* gets end with their channel */
 	unsigned lazy_up;      /* progress calls before a channel is up */
 	uint32_t better;       /* paths that both ends can use and no channel takes */
 	uint32_t wants;        /* reasons to ask for besides, which no end has to offer */

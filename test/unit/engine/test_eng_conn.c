@@ -115,6 +115,20 @@ Test(eng_conn, a_channel_whose_peer_writes_is_failed_instead_of_closed, .timeout
 	wholes_close();
 }
 
+Test(eng_conn, a_channel_that_core_fails_goes_down, .timeout = 200)
+{
+	meet();
+	eng_chan_fail(wholes[0].chan, -FI_ETIMEDOUT);
+	eng_chan_fail(wholes[0].chan, -FI_EIO);
+	cr_expect_eq(wholes[0].down, 0);
+	whole_progress(&wholes[0]);
+	cr_expect_eq(wholes[0].down, 1);
+	cr_expect_eq(wholes[0].err, -FI_ETIMEDOUT);
+	wholes_until(&wholes[1].down);
+	cr_expect_eq(wholes[1].err, -FI_EIO, "a peer that lives is notified");
+	wholes_close();
+}
+
 Test(eng_conn, drain_keeps_a_connection_unless_it_failed, .timeout = 200)
 {
 	struct eng_conn *conn;

@@ -48,6 +48,7 @@ static bool is_of_rings(unsigned entry)
 static bool is_of_engines(unsigned entry)
 {
 	return entry == offsetof(struct core_chan_ops, drain) / sizeof(void *) ||
+	       entry == offsetof(struct core_chan_ops, fail) / sizeof(void *) ||
 	       entry == offsetof(struct core_chan_ops, better) / sizeof(void *);
 }
 
@@ -71,7 +72,10 @@ Test(erpc_chan, every_operation_is_set)
 	cr_expect_not_null(erpc_chan_eng_ops.drain);
 	cr_expect_null(erpc_chan_ops.better, "there is one path");
 	cr_expect_not_null(erpc_chan_eng_ops.better);
+	cr_expect_null(erpc_chan_ops.fail, "there is no engine");
+	cr_expect_not_null(erpc_chan_eng_ops.fail);
 	same.drain = erpc_chan_ops.drain;
+	same.fail = erpc_chan_ops.fail;
 	same.better = erpc_chan_ops.better;
 	same.stop = erpc_chan_ops.stop;
 	same.close = erpc_chan_ops.close;

@@ -242,6 +242,11 @@ struct core_chan_ops {
 	 */
 	bool (*withdraw)(struct core_chan *chan);
 	/*
+	 * Fails a channel that is up, as an error of its device would: on_down follows with `err`,
+	 * in bounded time. NULL in channels without an engine (core_self.h).
+	 */
+	void (*fail)(struct core_chan *chan, int err);
+	/*
 	 * Returns what another channel to the peer would have: the paths that are better than the
 	 * channel's and that this end can use (WIRE_CM_PATH_*), the channel's own if it may have
 	 * more devices, and rings of another size (CORE_BETTER_*). `regained`: only paths

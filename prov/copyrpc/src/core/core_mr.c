@@ -138,7 +138,7 @@ int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key)
 	mr->desc = NULL;
 	mr->regs = NULL;
 	mr->unfit = false;
-	util_list_init(&mr->exposures);
+	util_list_init(&mr->deferred);
 	util_list_init(&mr->lessees);
 	if (!ret && (mr->access & (FI_REMOTE_READ | FI_REMOTE_WRITE)))
 		ret = core_mr_list(table, mr);
@@ -164,12 +164,11 @@ void core_mr_remove(struct core_dom *dom, struct core_mr *mr)
 	CORE_MODULES_CALL(mr_revoke, mr, false);
 }
 
-void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *exposure)
+void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *link)
 {
 	pthread_mutex_lock(&dom->mrs->use_lock);
 	mr->users += counts;
-	if (exposure)
-		util_list_push_back(&mr->exposures, exposure);
+	util_list_push_back(&mr->deferred, link);
 	pthread_mutex_unlock(&dom->mrs->use_lock);
 }
 
@@ -180,12 +179,11 @@ void core_mr_add_lessee(struct core_dom *dom, struct core_mr *mr, struct util_li
 	pthread_mutex_unlock(&dom->mrs->use_lock);
 }
 
-void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts,
-		   struct util_list *exposure)
+void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *link)
 {
 	pthread_mutex_lock(&dom->mrs->use_lock);
 	mr->users -= counts;
-	util_list_remove(exposure);
+	util_list_remove(link);
 	pthread_mutex_unlock(&dom->mrs->use_lock);
 }
 

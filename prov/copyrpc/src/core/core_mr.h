@@ -16,7 +16,7 @@
  *
  * The registrar embeds core_mr and frees it after core_mr_remove. Where core domains share a table,
  * a change and a wait for users take the locks of all of them, a lookup takes one. `users` and
- * `exposures` have a lock of their own.
+ * `deferred` have a lock of their own.
  */
 #ifndef CORE_CORE_MR_H
 #define CORE_CORE_MR_H
@@ -47,7 +47,7 @@ struct core_mr {
 	struct core_cntr *remote_write; /* counts ended accesses of peers, or NULL */
 	uint32_t renewals;              /* in progress: peers get no lease meanwhile */
 	uint32_t users;                 /* transfers in progress by device or kernel */
-	struct util_list exposures;     /* core_rma_deferred.mr_link */
+	struct util_list deferred;      /* core_rma_deferred.mr_link: gets and exposures */
 	struct util_list lessees;       /* core_rma_lessee.mr_link: peers with a lease */
 	struct core_reg *regs;          /* registrations with devices; grows at its front */
 	struct core_mr_table *table;    /* set by core_mr_add */
@@ -70,7 +70,7 @@ struct core_mr_table {
 	struct util_idmap descs;     /* descriptors, less one -> core_mr */
 	uint64_t keys[CORE_MR_KEYS]; /* random numbers for the next keys chosen here */
 	uint32_t key_cnt;
-	/* guards users, exposures, lessees, and growth of regs; innermost lock */
+	/* guards users, deferred, lessees, and growth of regs; innermost lock */
 	pthread_mutex_t use_lock;
 };
 
@@ -87,15 +87,11 @@ void core_mr_table_fini(struct core_mr_table *table);
 int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key);
 /** Removes a region from the table. Its `users` may still be in progress. */
 void core_mr_remove(struct core_dom *dom, struct core_mr *mr);
-/**
- * Begins or ends a transfer: counts it in `users`, and links `exposure` in `exposures` (NULL: does
- * not).
- */
-void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *exposure);
+/** Begins or ends a transfer: links it in `deferred`, and may count it in `users`. */
+void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *link);
 /** Links a peer that has a lease in `lessees`. core_mr_unuse unlinks it. */
 void core_mr_add_lessee(struct core_dom *dom, struct core_mr *mr, struct util_list *lessee);
-void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts,
-		   struct util_list *exposure);
+void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *link);
 
 /** Returns the region of a key, or NULL. Valid until the caller returns to progress. */
 struct core_mr *core_mr_find(const struct core_mr_table *table, uint64_t key);

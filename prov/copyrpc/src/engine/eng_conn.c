@@ -157,6 +157,11 @@ bool eng_chan_withdraw(struct core_chan *chan)
 	return false;
 }
 
+void eng_chan_fail(struct core_chan *chan, int err)
+{
+	eng_conn_fail(eng_conn_of(chan), err);
+}
+
 void eng_chan_stop(struct core_chan *chan)
 {
 	struct eng_conn *conn = eng_conn_of(chan);

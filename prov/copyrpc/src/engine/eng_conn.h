@@ -76,8 +76,9 @@ void eng_conn_failed(struct eng_conn *conn);
 /** Frees a connection in any state. */
 void eng_conn_free(struct eng_conn *conn);
 
-/** Implement core_chan_ops.drain, withdraw, stop and close for every transport. */
+/** Implement core_chan_ops.drain, withdraw, fail, stop and close for every transport. */
 bool eng_chan_withdraw(struct core_chan *chan);
+void eng_chan_fail(struct core_chan *chan, int err);
 void eng_chan_drain(struct core_chan *chan);
 void eng_chan_stop(struct core_chan *chan);
 void eng_chan_close(struct core_chan *chan);

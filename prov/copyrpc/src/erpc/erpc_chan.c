@@ -57,7 +57,7 @@ static void erpc_chan_close(struct core_chan *chan)
 	erpc_session_close(erpc_session_of(chan));
 }
 
-#define ERPC_CHAN_OPS(drain_op, better_op, stop_op, close_op)                                      \
+#define ERPC_CHAN_OPS(drain_op, fail_op, better_op, stop_op, close_op)                             \
 	{                                                                                          \
 		.send = erpc_send, .send_buf = erpc_send_buf, .send_more = erpc_send_more,         \
 		.call = erpc_call, .call_buf = erpc_call_buf, .call_room = erpc_call_room,         \
@@ -66,10 +66,10 @@ static void erpc_chan_close(struct core_chan *chan)
 		.await = erpc_chan_await, .flush = erpc_chan_flush, .get = erpc_get,               \
 		.expose = erpc_expose, .unexpose = erpc_unexpose, .release = erpc_release,         \
 		.show = erpc_chan_show, .is_busy = erpc_chan_is_busy, .drain = (drain_op),         \
-		.better = (better_op), .stop = (stop_op), .close = (close_op),                     \
+		.fail = (fail_op), .better = (better_op), .stop = (stop_op), .close = (close_op),  \
 	}
 
 const struct core_chan_ops erpc_chan_ops =
-	ERPC_CHAN_OPS(NULL, NULL, erpc_chan_stop, erpc_chan_close);
-const struct core_chan_ops erpc_chan_eng_ops =
-	ERPC_CHAN_OPS(eng_chan_drain, eng_chan_better, eng_chan_stop, eng_chan_close);
+	ERPC_CHAN_OPS(NULL, NULL, NULL, erpc_chan_stop, erpc_chan_close);
+const struct core_chan_ops erpc_chan_eng_ops = ERPC_CHAN_OPS(
+	eng_chan_drain, eng_chan_fail, eng_chan_better, eng_chan_stop, eng_chan_close);

@@ -194,6 +194,7 @@ static const struct core_chan_ops ring_this_chan_ops = {
 	.release = ring_rx_release_retained,
 	.drain = eng_chan_drain,
 	.withdraw = eng_chan_withdraw,
+	.fail = eng_chan_fail,
 #ifdef RING_TAGS_OPEN
 	.tags_open = RING_TAGS_OPEN,
 	.positions = ring_transport_positions,

@@ -48,7 +48,7 @@ Test(core_rma_bulk, a_bulk_access_uses_get_and_returns_the_exposure)
 	expect_given(2);
 	cr_expect_eq(read.value, 1);
 	cr_expect_eq(write.value, 1);
-	cr_expect(util_list_is_empty(&rma_regions[1].exposures));
+	cr_expect(util_list_is_empty(&rma_regions[1].deferred));
 	cr_expect_eq(rma_regions[1].users, 0);
 	rma_stop();
 }
@@ -140,7 +140,7 @@ static void run_obstacle(unsigned obstacle, bool write)
 	cr_expect_eq(cntr[!write].value, 0);
 	cr_expect_eq(cntr[write].errors + cntr[!write].errors, 0);
 	cr_expect_eq(fake_engine_exposed(), 0);
-	cr_expect(util_list_is_empty(&rma_regions[1].exposures));
+	cr_expect(util_list_is_empty(&rma_regions[1].deferred));
 	cr_expect_eq(rma_regions[1].users, 0);
 	rma_stop();
 }

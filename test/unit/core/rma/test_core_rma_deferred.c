@@ -15,13 +15,13 @@ Test(core_rma_deferred, an_exposure_ends_with_its_region_and_its_peer)
 		rma_expect_end(0, 0, NULL, FI_RMA | FI_WRITE);
 		cr_assert_eq(rma_get(rma_local, RMA_MEM_LEN, 0, NULL), 0);
 		core_dom_progress(&rma_nodes[1].dom);
-		cr_assert_not(util_list_is_empty(&rma_regions[1].exposures));
+		cr_assert_not(util_list_is_empty(&rma_regions[1].deferred));
 		if (kill)
 			fake_engine_kill(&rma_nodes[0].ep, &rma_nodes[1].ep, -FI_ECONNRESET);
 		else
 			core_mr_remove(&rma_nodes[1].dom, &rma_regions[1]);
 		rma_settle();
-		cr_expect(util_list_is_empty(&rma_regions[1].exposures));
+		cr_expect(util_list_is_empty(&rma_regions[1].deferred));
 		rma_stop();
 	}
 }
@@ -47,6 +47,24 @@ Test(core_rma_deferred, a_region_waits_for_exposures_that_cannot_be_revoked)
 	core_mr_remove(&rma_nodes[1].dom, &rma_regions[1]);
 	core_rma_revoke(&rma_regions[1], true);
 	cr_expect_eq(rma_regions[1].users, 0);
+	rma_settle();
+	rma_stop();
+}
+
+Test(core_rma_deferred, a_get_that_does_not_end_ends_with_its_connection)
+{
+	rma_start(512, 1000, 1000, RMA_BULK);
+	fake_engine_cfg.gets_last = true;
+	cr_assert_eq(rma_put(rma_local, RMA_MEM_LEN, 0, 0, NULL), 0);
+	nodes_settle(rma_nodes, 2);
+	core_mr_remove(&rma_nodes[1].dom, &rma_regions[1]);
+	cr_expect(core_mr_is_busy(&rma_regions[1]));
+	core_rma_revoke(&rma_regions[1], false);
+	nodes_settle(rma_nodes, 2);
+	cr_expect(core_mr_is_busy(&rma_regions[1]));
+	core_rma_revoke(&rma_regions[1], true);
+	nodes_settle(rma_nodes, 2);
+	cr_expect_not(core_mr_is_busy(&rma_regions[1]));
 	rma_settle();
 	rma_stop();
 }

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Memory regions (fi_mr(3)). */
 #include <criterion/criterion.h>
+#include <rdma/fi_rma.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "unit/ofi/ofi_fixture.h"
+#include "util/clock.h"
 #include "util/fi_old.h"
+#include "util/param.h"
 
 static struct ofi_pair p;
 
@@ -196,4 +203,106 @@ Test(cpr_mr, an_endpoint_of_another_domain_is_refused)
 	cr_assert_eq(fi_close(&far->fid), 0);
 	cr_assert_eq(fi_close(&ep->fid), 0);
 	cr_assert_eq(fi_close(&other->fid), 0);
+}
+
+/* --- a peer that is stopped ------------------------------------------------------------------ */
+
+#define STOPPED_LEN        (1u << 20)
+#define STOPPED_TIMEOUT_MS 1000
+#define STOPPED_KEY        42
+
+static void open_over_udp(void)
+{
+	struct ofi_options opts = { .caps = FI_MSG | FI_RMA };
+
+	ofi_provider(); /* loads the parameters */
+	util_params.endpoint = "ud";
+	util_params.paths = "udp";
+	util_params.peer_timeout_ms = STOPPED_TIMEOUT_MS;
+	ofi_pair_open(&p, &opts);
+}
+
+/* Writes, and stops meanwhile if `stops`. Returns 0, or the error of the write. */
+static int write_to(fi_addr_t to, const void *bytes, size_t len, bool stops)
+{
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_tagged_entry e;
+	ssize_t ret;
+
+	if (fi_write(p.ep[0], bytes, len, NULL, to, 0, STOPPED_KEY, NULL))
+		_exit(2);
+	if (stops)
+		raise(SIGSTOP);
+	do {
+		ret = fi_cq_read(p.cq[0], &e, 1);
+	} while (ret == -FI_EAGAIN);
+	if (ret == 1)
+		return 0;
+	fi_cq_readerr(p.cq[0], &err, 0);
+	return err.err;
+}
+
+/* Writes to the endpoint whose name is in the pipe, and stops. Exits with 0 if the write fails. */
+static void write_and_stop(int pipe_fd)
+{
+	char *bytes = malloc(STOPPED_LEN), name[64];
+	fi_addr_t to;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	open_over_udp();
+	memset(bytes, 1, STOPPED_LEN);
+	if (read(pipe_fd, name, sizeof(name)) <= 0 ||
+	    fi_av_insert(p.av, name, 1, &to, 0, NULL) != 1 || write_to(to, bytes, 1, false))
+		_exit(2);
+	_exit(!write_to(to, bytes, STOPPED_LEN, true));
+}
+
+/* Registers memory and makes progress until the child is stopped, and its write has begun. */
+static struct fid_mr *await_write(pid_t child, int pipe_fd, void *memory)
+{
+	char name[64] = "";
+	size_t len = sizeof(name);
+	struct fid_mr *mr;
+	int status;
+
+	cr_assert_eq(fi_mr_reg(p.domain, memory, STOPPED_LEN, FI_REMOTE_WRITE, 0, STOPPED_KEY, 0,
+			       &mr, NULL),
+		     0);
+	cr_assert_eq(fi_getname(&p.ep[0]->fid, name, &len), 0);
+	cr_assert_eq(write(pipe_fd, name, sizeof(name)), sizeof(name));
+	while (!waitpid(child, &status, WUNTRACED | WNOHANG))
+		fi_cq_read(p.cq[0], NULL, 0);
+	cr_assert(WIFSTOPPED(status), "it ended with status 0x%x", (unsigned)status);
+	for (int i = 0; i < 1000; i++)
+		fi_cq_read(p.cq[0], NULL, 0);
+	return mr;
+}
+
+Test(cpr_mr_stopped, close_ends_the_connection_to_a_stopped_writer, .timeout = 120)
+{
+	char *memory = calloc(1, STOPPED_LEN);
+	struct fid_mr *mr;
+	int fds[2], status;
+	uint64_t t0;
+	pid_t child;
+
+	cr_assert_eq(pipe(fds), 0);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (!child)
+		write_and_stop(fds[0]);
+	open_over_udp();
+	mr = await_write(child, fds[1], memory);
+	t0 = util_clock_ns();
+	cr_expect_eq(fi_close(&mr->fid), 0);
+	cr_expect_geq(util_clock_ns() - t0, STOPPED_TIMEOUT_MS * UTIL_NS_PER_MS);
+	memset(memory, 2, STOPPED_LEN);
+	cr_assert_eq(kill(child, SIGCONT), 0);
+	while (!waitpid(child, &status, WNOHANG))
+		fi_cq_read(p.cq[0], NULL, 0);
+	cr_expect_eq(status, 0, "its write did not fail: 0x%x", (unsigned)status);
+	for (size_t i = 0; i < STOPPED_LEN; i++)
+		cr_assert_eq(memory[i], 2, "written after the end of the region");
+	ofi_pair_close(&p);
+	free(memory);
 }

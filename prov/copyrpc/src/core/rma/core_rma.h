@@ -91,7 +91,11 @@ struct core_rma_req {
 	uint8_t inlined[CORE_RMA_INLINE]; /* bytes of an injected write, if they fit */
 };
 
-/** Ends the exposures of a region: the revocable ones (CORE_CHAN_REVOKE), or `all` of them. */
+/**
+ * Ends the exposures of a region: the revocable ones (CORE_CHAN_REVOKE), or `all` of them. Then it
+ * fails the channels with gets, too, which end with their channel. The locks of all progress
+ * domains are held.
+ */
 void core_rma_revoke(struct core_mr *mr, bool all);
 /** Implements core_module.mr_revoke: ends exposures, and revokes the leases of a region. */
 void core_rma_mr_revoke(struct core_mr *mr, bool all);

@@ -40,7 +40,7 @@ struct core_rma_in {
 /** Get in progress, or exposure, at the target. */
 struct core_rma_deferred {
 	struct util_list peer_link; /* core_peer.rma_deferred */
-	struct util_list mr_link;   /* core_mr.exposures */
+	struct util_list mr_link;   /* core_mr.deferred */
 	struct core_ep *ep;
 	struct core_rma_in in;
 	struct core_get get;

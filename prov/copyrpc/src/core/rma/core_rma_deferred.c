@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Bulk accesses, target side: gets in progress and exposures. See core_rma_bulk.h. */
 #include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "core/rma/core_rma_bulk.h"
 #include "core/rma/core_rma_lease.h"
 #include "core/rma/core_rma_simple.h"
+#include "util/log.h"
 #include "util/stats.h"
 
 static struct core_rma_deferred *core_rma_deferred_new(const struct core_rma_in *in)
@@ -55,7 +57,7 @@ static int core_rma_deferred_get(struct core_rma_deferred *deferred,
 	struct core_chan *chan = deferred->in.chan;
 
 	deferred->counted = true;
-	core_mr_use(deferred->ep->dom, deferred->in.target.mr, true, NULL);
+	core_mr_use(deferred->ep->dom, deferred->in.target.mr, true, &deferred->mr_link);
 	deferred->get.remote_addr = source->addr;
 	deferred->get.remote_key = source->key;
 	deferred->get.iov = deferred->in.target.iov;
@@ -167,15 +169,27 @@ enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, struct core_head *h
 	return CORE_RX_DONE;
 }
 
+/** Ends a get that lasts too long, by the end of its channel. */
+static void core_rma_deferred_fail(const struct core_rma_deferred *deferred)
+{
+	UTIL_WARN_SELDOM(EP_DATA, "a peer does not send the bytes of its write to a memory region "
+				  "within FI_COPYRPC_PEER_TIMEOUT: the connection ends\n");
+	deferred->in.chan->ops->fail(deferred->in.chan, -FI_ETIMEDOUT);
+}
+
 void core_rma_revoke(struct core_mr *mr, bool all)
 {
 	struct util_list *it, *tmp;
 	struct core_rma_deferred *deferred;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &mr->exposures) {
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &mr->deferred) {
 		deferred = UTIL_CONTAINER_OF(it, struct core_rma_deferred, mr_link);
-		if (all || !deferred->counted)
+		if (!all && deferred->counted)
+			continue;
+		if (deferred->exposure.chan)
 			core_rma_deferred_free(deferred);
+		else
+			core_rma_deferred_fail(deferred);
 	}
 }
 

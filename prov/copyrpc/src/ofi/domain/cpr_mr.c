@@ -66,8 +66,9 @@ static void cpr_mr_cut_off(struct cpr_mr *mr, uint64_t ns)
 
 /*
  * Makes progress until transfers in the region have ended and peers have returned their leases;
- * then ends its registrations. After peer_timeout_ms a peer that still uses an exposure over an
- * RDMA device is cut off, after revoke_timeout_ms one that still has a lease. Locked.
+ * then ends its registrations. After peer_timeout_ms peers that still use an exposure over an RDMA
+ * device, or do not send the bytes of a long write, are cut off, after revoke_timeout_ms those that
+ * still have a lease. Locked.
  */
 static void cpr_mr_drain(struct cpr_mr *mr)
 {
