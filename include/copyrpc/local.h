@@ -96,12 +96,13 @@ struct crl_client;
 
 /**
  * Opens the server of `name`. A name that begins with '/' is the path of a Unix socket, which is
- * removed by crl_server_close (and, after a crash, by the next server); any other name of at most
- * 64 bytes is valid for the user in this network namespace and leaves nothing behind. Only
- * processes of the same effective user can connect. `options` may be NULL.
+ * removed by crl_server_close (and, after a crash, by the next server; while a server opens, a file
+ * with ".copyrpc-lock" behind the path keeps others out); any other name of at most 64 bytes is
+ * valid for the user in this network namespace and leaves nothing behind. Only processes of the
+ * same effective user can connect. `options` may be NULL.
  *
- * Returns 0, -EINVAL for options beyond their limits, -EADDRINUSE if the name has a server,
- * -ENAMETOOLONG, or the error of the system.
+ * Returns 0, -EINVAL for options beyond their limits, -EADDRINUSE if the name has a server (or
+ * another process has been opening one for 10 s), -ENAMETOOLONG, or the error of the system.
  */
 int crl_server_open(struct crl_server **server, enum crl_kind kind, const char *name,
 		    const struct crl_options *options);

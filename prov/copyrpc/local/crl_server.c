@@ -59,7 +59,7 @@ static int crl_server_sockets(struct crl_server *server, const char *name)
 	server->spare = crl_sock_spare();
 	if (server->spare < 0)
 		return -errno;
-	server->listener = crl_sock_listen(name);
+	server->listener = crl_sock_listen(name, &server->file);
 	if (server->listener < 0)
 		return server->listener;
 	server->name = strdup(name);
@@ -116,7 +116,7 @@ static void crl_server_close_listener(struct crl_server *server)
 	bool inherited = server->process != crl_fork_id();
 
 	if (server->name && !inherited)
-		crl_sock_unlink(server->name);
+		crl_sock_unlink(server->name, &server->file);
 	if (server->listener < 0)
 		return;
 	if (inherited)

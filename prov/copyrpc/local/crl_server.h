@@ -17,6 +17,7 @@
 #include "local/crl_hello.h"
 #include "local/crl_mem.h"
 #include "local/crl_sleep.h"
+#include "local/crl_sock.h"
 #include "local/crl_tokens.h"
 
 /** Client. */
@@ -63,6 +64,7 @@ struct crl_server {
 	int epoll, listener;
 	int spare; /* descriptor to give up where there is no other for a client; -1: none */
 	char *name;
+	struct crl_sock_file file; /* the file of `name` */
 };
 
 /** Handles what happened on the descriptors: clients come and go, wakeups. */

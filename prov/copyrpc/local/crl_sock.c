@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "local/crl_lock.h"
 #include "local/crl_wait.h"
 #include "util/uid.h"
 
@@ -61,8 +62,8 @@ static bool crl_sock_is_socket(const char *name)
 }
 
 /*
- * Removes the socket of a path if no server listens there. Returns false if one does, or if there
- * is no socket.
+ * Removes the socket of a path if no server listens there, with the lock of the path held. Returns
+ * false if one does, or if there is no socket.
  */
 static bool crl_sock_clear(const char *name, const struct sockaddr_un *addr, socklen_t len)
 {
@@ -74,33 +75,30 @@ static bool crl_sock_clear(const char *name, const struct sockaddr_un *addr, soc
 	close(sock);
 	if (ret != ECONNREFUSED || !crl_sock_is_socket(name))
 		return false;
-	crl_sock_unlink(name);
-	return true;
+	return !unlink(name);
 }
 
-static int crl_sock_bind(int sock, const char *name, const struct sockaddr_un *addr, socklen_t len)
+static int crl_sock_bind(int sock, const char *name, const struct sockaddr_un *addr, socklen_t len,
+			 bool locked)
 {
 	if (!bind(sock, (const struct sockaddr *)addr, len))
 		return 0;
-	if (errno != EADDRINUSE || *name != '/')
+	if (errno != EADDRINUSE || !locked)
 		return -errno;
 	if (!crl_sock_clear(name, addr, len))
 		return -EADDRINUSE;
 	return bind(sock, (const struct sockaddr *)addr, len) ? -errno : 0;
 }
 
-int crl_sock_listen(const char *name)
+/* Returns a listening socket or a negative errno. locked: the lock of the path is held. */
+static int crl_sock_open(const char *name, const struct sockaddr_un *addr, socklen_t len,
+			 bool locked)
 {
-	struct sockaddr_un addr;
-	socklen_t len;
-	int sock, ret = crl_sock_address(name, &addr, &len);
+	int ret, sock = crl_sock_new();
 
-	if (ret)
-		return ret;
-	sock = crl_sock_new();
 	if (sock < 0)
 		return sock;
-	ret = crl_sock_bind(sock, name, &addr, len);
+	ret = crl_sock_bind(sock, name, addr, len, locked);
 	if (!ret && listen(sock, CRL_SOCK_BACKLOG))
 		ret = -errno;
 	if (!ret)
@@ -109,15 +107,41 @@ int crl_sock_listen(const char *name)
 	return ret;
 }
 
+int crl_sock_listen(const char *name, struct crl_sock_file *file)
+{
+	struct sockaddr_un addr;
+	struct stat st;
+	socklen_t len;
+	int sock, lock, ret = crl_sock_address(name, &addr, &len);
+
+	*file = (struct crl_sock_file){ .ino = 0 };
+	if (ret)
+		return ret;
+	if (*name != '/')
+		return crl_sock_open(name, &addr, len, false);
+	/* The lock covers listen(2) too: until then a bound socket looks like that of a crash. */
+	lock = crl_lock_take(name);
+	if (lock < 0 && lock != -ENOLCK)
+		return lock;
+	sock = crl_sock_open(name, &addr, len, lock >= 0);
+	if (sock >= 0 && !lstat(name, &st))
+		*file = (struct crl_sock_file){ .dev = st.st_dev, .ino = st.st_ino };
+	if (lock >= 0)
+		crl_lock_drop(name, lock);
+	return sock;
+}
+
 void crl_sock_end(int sock)
 {
 	shutdown(sock, SHUT_RDWR);
 	close(sock);
 }
 
-void crl_sock_unlink(const char *name)
+void crl_sock_unlink(const char *name, const struct crl_sock_file *file)
 {
-	if (*name == '/')
+	struct stat st;
+
+	if (file->ino && !lstat(name, &st) && st.st_dev == file->dev && st.st_ino == file->ino)
 		unlink(name);
 }
 

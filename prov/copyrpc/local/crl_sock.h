@@ -9,19 +9,33 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define CRL_SOCK_FDS   3      /* descriptors in a message */
 #define CRL_SOCK_WAKES 64     /* wakeups of a peer beside one for each sleep */
 #define CRL_SOCK_ARMED 65536u /* sleeps that count between two looks */
 
-/** Creates the listening socket of `name`. Returns a descriptor or a negative errno. */
-int crl_sock_listen(const char *name);
+/** File of a listening socket. All 0: an abstract name, which has none. */
+struct crl_sock_file {
+	dev_t dev;
+	ino_t ino;
+};
+
+/**
+ * Creates the listening socket of `name` and stores which file it has. A path is taken from the
+ * socket of a server that ended without crl_sock_unlink, by one of those that try at a time.
+ * Returns a descriptor or a negative errno.
+ */
+int crl_sock_listen(const char *name, struct crl_sock_file *file);
 
 /** Ends the connection for both sides, also if forked children have the descriptor. Closes it. */
 void crl_sock_end(int sock);
 
-/** Removes what `name` left in the file system. */
-void crl_sock_unlink(const char *name);
+/**
+ * Removes the file of a listening socket that is still open, unless another one has its path by
+ * now.
+ */
+void crl_sock_unlink(const char *name, const struct crl_sock_file *file);
 
 /** Connects to `name`. Returns a descriptor or a negative errno. */
 int crl_sock_connect(const char *name, int timeout_ms);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Messages with descriptors, and wakeups, of a peer that breaks the rules. */
+/* Paths of servers; messages with descriptors, and wakeups, of a peer that breaks the rules. */
 #include "local/crl_sock.h"
 
+#include <copyrpc/local.h>
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -107,27 +109,114 @@ Test(crl_sock, a_message_whose_descriptors_find_no_number_says_so)
 Test(crl_sock, a_path_is_taken_from_the_socket_of_a_dead_server_alone)
 {
 	char dir[] = "/tmp/crl-sock-XXXXXX", path[64];
+	struct crl_sock_file file;
 	struct stat st;
 	int sock;
 
 	cr_assert_not_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/name", dir);
-	sock = crl_sock_listen(path);
+	sock = crl_sock_listen(path, &file);
 	cr_assert_geq(sock, 0);
-	cr_expect_eq(crl_sock_listen(path), -EADDRINUSE, "a server listens");
+	cr_expect_eq(crl_sock_listen(path, &file), -EADDRINUSE, "a server listens");
 	close(sock); /* leaves the file, like a crash */
-	sock = crl_sock_listen(path);
+	sock = crl_sock_listen(path, &file);
 	cr_assert_geq(sock, 0);
 	close(sock);
 	cr_assert_eq(unlink(path), 0);
 	sock = open(path, O_CREAT | O_WRONLY, 0600);
 	cr_assert_eq(write(sock, "data", 4), 4);
 	close(sock);
-	cr_expect_eq(crl_sock_listen(path), -EADDRINUSE, "a file of the user");
+	cr_expect_eq(crl_sock_listen(path, &file), -EADDRINUSE, "a file of the user");
 	cr_expect_eq(stat(path, &st), 0);
 	cr_expect_eq(st.st_size, 4);
 	unlink(path);
 	cr_assert_eq(rmdir(dir), 0);
+}
+
+#define OPENERS 3
+#define ROUNDS  300
+
+struct opener {
+	pthread_barrier_t *start;
+	const char *path;
+	int sock;
+};
+
+static void *open_at_once(void *arg)
+{
+	struct opener *opener = arg;
+	struct crl_sock_file file;
+
+	pthread_barrier_wait(opener->start);
+	opener->sock = crl_sock_listen(opener->path, &file);
+	return NULL;
+}
+
+/* Returns the socket of the one opener that has the path. Fails the test if others have it too. */
+static int the_one_that_opened(const char *path)
+{
+	struct opener openers[OPENERS];
+	pthread_t threads[OPENERS];
+	pthread_barrier_t start;
+	int sock = -1;
+
+	pthread_barrier_init(&start, NULL, OPENERS);
+	for (int i = 0; i < OPENERS; i++) {
+		openers[i] = (struct opener){ .start = &start, .path = path };
+		cr_assert_eq(pthread_create(&threads[i], NULL, open_at_once, &openers[i]), 0);
+	}
+	for (int i = 0; i < OPENERS; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < OPENERS; i++) {
+		if (openers[i].sock == -EADDRINUSE)
+			continue;
+		cr_assert_geq(openers[i].sock, 0, "error %d", openers[i].sock);
+		cr_assert_eq(sock, -1, "two servers have one path");
+		sock = openers[i].sock;
+	}
+	cr_assert_geq(sock, 0, "no server has the path");
+	pthread_barrier_destroy(&start);
+	return sock;
+}
+
+Test(crl_sock, one_of_the_servers_that_open_a_path_at_the_same_moment_has_it)
+{
+	char dir[] = "/tmp/crl-sock-XXXXXX", path[64];
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/name", dir);
+	for (int i = 0; i < ROUNDS; i++) {
+		int sock = the_one_that_opened(path), client = crl_sock_connect(path, 1000), peer;
+
+		cr_assert_geq(client, 0, "round %d: error %d", i, client);
+		peer = accept(sock, NULL, NULL);
+		cr_assert_geq(peer, 0, "round %d", i);
+		close(peer);
+		close(client);
+		close(sock); /* leaves the file, like a crash */
+	}
+	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(rmdir(dir), 0, "a file is left behind");
+}
+
+/* The first server's socket was removed, and a second server has its path by now. */
+Test(crl_sock, a_server_that_closes_leaves_the_socket_of_another)
+{
+	char dir[] = "/tmp/crl-sock-XXXXXX", path[64];
+	struct crl_server *first, *second;
+	int client;
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/name", dir);
+	cr_assert_eq(crl_server_open(&first, CRL_IPC, path, NULL), 0);
+	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(crl_server_open(&second, CRL_IPC, path, NULL), 0);
+	crl_server_close(first);
+	client = crl_sock_connect(path, 1000);
+	cr_expect_geq(client, 0, "error %d", client);
+	close(client);
+	crl_server_close(second);
+	cr_assert_eq(rmdir(dir), 0, "a file is left behind");
 }
 
 Test(crl_sock, a_peer_that_wakes_without_end_is_as_good_as_gone)
