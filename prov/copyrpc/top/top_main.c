@@ -58,6 +58,15 @@ static const char *top_error(int err)
 	}
 }
 
+/** Returns the exit status, 1 with a message if the output could not be written. */
+static int top_written(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "copyrpc_top: the output could not be written\n");
+	return 1;
+}
+
 /** Prints all processes, or the one that `name` names. */
 static int top_print(void (*print)(const struct top_pages *pages), const char *name)
 {
@@ -76,7 +85,7 @@ static int top_print(void (*print)(const struct top_pages *pages), const char *n
 		fprintf(stderr, "copyrpc_top: %zu pages are of another version, or forged\n",
 			pages.refused);
 	top_pages_free(&pages);
-	return ret || fflush(stdout) ? 1 : 0;
+	return top_written(ret ? 1 : 0);
 }
 
 /** Shows the live view, or prints once where there is no terminal or no ncurses. */
@@ -200,8 +209,8 @@ int main(int argc, char **argv)
 			       top_take_name(&request, optarg);
 			break;
 		case 'f': good = top_take_name(&request, optarg); break;
-		case 'V': puts("copyrpc_top " PACKAGE_VERSION); return 0;
-		case 'h': fputs(usage_text, stdout); return 0;
+		case 'V': puts("copyrpc_top " PACKAGE_VERSION); return top_written(0);
+		case 'h': fputs(usage_text, stdout); return top_written(0);
 		default: good = false;
 		}
 	}
