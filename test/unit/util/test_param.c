@@ -161,9 +161,9 @@ Test(param, sizes_take_suffixes)
 		const char *text;
 		size_t value;
 	} cases[] = {
-		{ "1048576", 1048576 },  { "1024K", 1048576 },  { "1024k", 1048576 },
-		{ "3M", 3145728 },       { "2g", 2147483648u }, { "1024G", 1ull << 40 },
-		{ "0x200000", 2097152 }, { "010M", 10u << 20 },
+		{ "1048576", 1048576 }, { "1024K", 1048576 },    { "1024k", 1048576 },
+		{ "3M", 3145728 },      { "2g", 2147483648u },   { "1024G", 1ull << 40 },
+		{ "1T", 1ull << 40 },   { "0x200000", 2097152 }, { "010M", 10u << 20 },
 	};
 
 	start();
@@ -184,6 +184,7 @@ Test(param, a_value_out_of_bounds_becomes_the_nearest_bound_with_a_warning)
 		{ "1", 1u << 20 },
 		{ "1048575", 1u << 20 },
 		{ "1025G", 1ull << 40 },
+		{ "2T", 1ull << 40 },
 		{ "99999999999999999999999", 1ull << 40 },
 		{ "18446744073709551615G", 1ull << 40 },
 		{ "17179869185G", 1ull << 40 },
@@ -209,7 +210,24 @@ Test(param, an_unreadable_number_becomes_the_default_with_a_warning)
 		cr_assert_eq(util_params.eager_max, 8192, "'%s'", texts[i]);
 		cr_assert_eq(warnings(), 1);
 		cr_assert_not_null(strstr(logged, "FI_COPYRPC_EAGER_MAX"));
+		cr_assert_not_null(strstr(logged, "(bytes, K, M, G or T may follow)"));
 	}
+	load_with("FI_COPYRPC_PEER_TIMEOUT", "30s");
+	cr_assert_not_null(strstr(logged, "FI_COPYRPC_PEER_TIMEOUT=30s is not a number (ms):"));
+}
+
+Test(param, the_bound_that_a_warning_names_is_accepted)
+{
+	char bound[16] = "";
+
+	start();
+	load_with("FI_COPYRPC_MEM", "9999T");
+	cr_assert_eq(sscanf(strstr(logged, "using "), "using %15s", bound), 1);
+	load_with("FI_COPYRPC_MEM", bound);
+	cr_assert_str_empty(logged, "%s: %s", bound, logged);
+	load_with("FI_COPYRPC_UDP_EAGER_MAX", "512K");
+	cr_assert_eq(util_params.udp_eager_max, 65u << 10);
+	cr_assert_eq(warnings(), 1);
 }
 
 Test(param, zero_is_allowed_where_it_has_a_meaning)

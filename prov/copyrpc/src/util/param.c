@@ -21,6 +21,7 @@
 #include "util/param_table.h"
 
 #define UTIL_PARAM_PREFIX   "FI_COPYRPC_"
+#define UTIL_PARAM_SUFFIXES "KMGT"
 #define UTIL_PARAM_NAME_MAX 64 /* longer names are compared up to this length */
 #define UTIL_PARAM_PART_MIN 3  /* shorter names are no parts of another */
 
@@ -29,14 +30,19 @@ struct util_params util_params;
 /* Prints powers of 1024 with a suffix, the way a user would write them. */
 static void util_param_print(char *buf, size_t len, const struct util_param *p, uint64_t v)
 {
-	static const char suffix[] = { 0, 'K', 'M', 'G', 'T' };
+	static const char suffix[] = UTIL_PARAM_SUFFIXES;
 	size_t i = 0;
 
-	while (p->kind == UTIL_PARAM_SIZE && v && v % 1024 == 0 && i + 1 < sizeof(suffix)) {
+	while (p->kind == UTIL_PARAM_SIZE && v && v % 1024 == 0 && suffix[i]) {
 		v /= 1024;
 		i++;
 	}
-	snprintf(buf, len, "%" PRIu64 "%.1s", v, i ? &suffix[i] : "");
+	snprintf(buf, len, "%" PRIu64 "%.1s", v, i ? &suffix[i - 1] : "");
+}
+
+static const char *util_param_suffix_help(const struct util_param *p)
+{
+	return p->kind == UTIL_PARAM_SIZE ? ", K, M, G or T may follow" : "";
 }
 
 static void util_param_define_number(struct fi_provider *prov, const struct util_param *p)
@@ -47,9 +53,8 @@ static void util_param_define_number(struct fi_provider *prov, const struct util
 	util_param_print(min, sizeof(min), p, p->min);
 	util_param_print(max, sizeof(max), p, p->max);
 	fi_param_define(prov, p->name, FI_PARAM_STRING, "%s (%s%s; %s%s to %s; default %s)",
-			p->help, p->unit,
-			p->kind == UTIL_PARAM_SIZE ? ", K, M or G may follow" : "",
-			p->zero_ok ? "0 or " : "", min, max, def);
+			p->help, p->unit, util_param_suffix_help(p), p->zero_ok ? "0 or " : "", min,
+			max, def);
 }
 
 void util_param_define(struct fi_provider *prov)
@@ -84,7 +89,7 @@ static void util_param_store(struct util_params *params, const struct util_param
 
 static bool util_param_scale(char suffix, unsigned *shift)
 {
-	static const char suffixes[] = "KMG";
+	static const char suffixes[] = UTIL_PARAM_SUFFIXES;
 	const char *at = strchr(suffixes, toupper((unsigned char)suffix));
 
 	if (!suffix || !at)
@@ -129,8 +134,9 @@ static void util_param_warn_unreadable(const struct util_param *p, const char *t
 	char def[32];
 
 	util_param_print(def, sizeof(def), p, p->def);
-	UTIL_WARN_HOST(FABRIC, UTIL_PARAM_PREFIX "%s=%s is not a number: using the default, %s\n",
-		       p->name, text, def);
+	UTIL_WARN_HOST(FABRIC,
+		       UTIL_PARAM_PREFIX "%s=%s is not a number (%s%s): using the default, %s\n",
+		       p->name, text, p->unit, util_param_suffix_help(p), def);
 }
 
 static void util_param_load_number(struct fi_provider *prov, const struct util_param *p)

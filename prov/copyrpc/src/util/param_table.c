@@ -221,10 +221,9 @@ const struct util_param util_param_table[] = {
 	  .offset = UTIL_PARAM_FIELD(udp_eager_max),
 	  .def = 64 * UTIL_KIB,
 	  .min = UTIL_PARAM_EAGER_MIN,
-	  .max = UTIL_MIB,
+	  .max = 65 * UTIL_KIB,
 	  .unit = "bytes",
-	  .help = "Largest message that is sent eagerly over UDP, where it exceeds EAGER_MAX; at "
-		  "most 65 KiB" },
+	  .help = "Largest message that is sent eagerly over UDP, where it exceeds EAGER_MAX" },
 	{ .name = "UDP_PLAIN",
 	  .kind = UTIL_PARAM_BOOL,
 	  .offset = UTIL_PARAM_FIELD(udp_plain),

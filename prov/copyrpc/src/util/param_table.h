@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum util_param_kind {
-	UTIL_PARAM_SIZE,   /* size_t: a number with an optional K, M or G */
+	UTIL_PARAM_SIZE,   /* size_t: a number with an optional K, M, G or T */
 	UTIL_PARAM_INT,    /* int: a number */
 	UTIL_PARAM_BOOL,   /* int: 0, 1, or libfabric's words for them */
 	UTIL_PARAM_STR,    /* const char *: any text; empty: not set */
