@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define NAME_WANTED "at most 47 letters, digits, dots, dashes and underscores"
+
 static const char usage[] =
 	"usage: copyrpc_hca run [option...] [--] COMMAND [argument...]\n"
 	"       copyrpc_hca stat [--segment NAME] [--qps]\n"
@@ -98,6 +100,17 @@ static bool is_name(const char *text)
 		       strlen(text);
 }
 
+/* Returns true if a share of 1000 is one, and if a window ends after its begin. */
+static bool is_fault(const char *name, unsigned long long from, const unsigned long long *to)
+{
+	static const char *const shares[] = { "drop", "dup", "late", "corrupt", "rnr", NULL };
+	static const char *const windows[] = { "down", "down1", "fatal", "fatal1", NULL };
+
+	if (to)
+		return is_one_of(name, windows) && from < *to;
+	return !is_one_of(name, shares) || from <= 1000;
+}
+
 static bool is_number(const char *text)
 {
 	return *text && strspn(text, "0123456789") == strlen(text);
@@ -112,16 +125,19 @@ static bool is_plan(const char *text)
 					     "nobf",   "die",     "seed",  NULL };
 
 	while (*text) {
+		unsigned long long from, to;
 		char name[8];
 		int len = 0, more = 0;
 
 		if (sscanf(text, "%7[a-z1]=%*[0-9]%n", name, &len) != 1 || !len ||
 		    !is_one_of(name, names))
 			return false;
+		from = strtoull(strchr(text, '=') + 1, NULL, 10);
 		text += len;
 		sscanf(text, "-%*[0-9]%n", &more);
+		to = more ? strtoull(text + 1, NULL, 10) : 0;
 		text += more;
-		if (*text && *text++ != ',')
+		if (!is_fault(name, from, more ? &to : NULL) || (*text && *text++ != ','))
 			return false;
 	}
 	return true;
@@ -140,9 +156,23 @@ static bool value_is_right(int option, const char *value)
 	case 'f': return is_plan(value);
 	case 'N': return is_number(value) && atoi(value) >= 1 && atoi(value) <= 64;
 	case 'd': return is_number(value) && atoi(value) >= 1 && atoi(value) <= 2;
-	case 'n':
-	case 'S': return is_number(value);
-	default: return true;
+	case 't': return !value || !strcmp(value, "lines");
+	default: return is_number(value);
+	}
+}
+
+/* Returns the description of the values that an option of run takes. */
+static const char *value_wanted(int option)
+{
+	switch (option) {
+	case 'l': return "ib or roce";
+	case 'm': return "trap or poll";
+	case 's': return NAME_WANTED;
+	case 'f': return "a plan as in copyrpc_hca(1)";
+	case 'N': return "a number from 1 to 64";
+	case 'd': return "1 or 2";
+	case 't': return "=lines or nothing";
+	default: return "a number";
 	}
 }
 
@@ -169,19 +199,36 @@ static const char *variable(int option)
 	}
 }
 
+static int complain_value(const struct option *option, const char *value)
+{
+	fprintf(stderr, "copyrpc_hca: --%s takes %s, not '%s'\n%s", option->name,
+		value_wanted(option->val), value, usage);
+	return 2;
+}
+
+/* Reports an option that does not exist, or lacks its value. getopt_long would name the command. */
+static int complain_option(int option, char **argv)
+{
+	char letter[] = { '-', (char)optopt, 0 };
+	bool is_long = !strncmp(argv[optind - 1], "--", 2);
+
+	return complain(option == ':' ? "a value is missing behind " : "wrong option: ",
+			is_long ? argv[optind - 1] : letter);
+}
+
 static int take_run_options(int argc, char **argv)
 {
-	int option;
+	int option, index;
 
-	while ((option = getopt_long(argc, argv, "+", run_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+:", run_options, &index)) != -1) {
 		const char *value = optarg;
 
-		if (option == '?')
-			return complain("", "");
-		if (option == 't')
-			value = value && !strcmp(value, "lines") ? "2" : "1";
+		if (option == '?' || option == ':')
+			return complain_option(option, argv);
 		if (!value_is_right(option, value))
-			return complain("this value makes no sense: ", value);
+			return complain_value(&run_options[index], value);
+		if (option == 't')
+			value = value ? "2" : "1";
 		setenv(variable(option), value, 1);
 	}
 	return 0;
@@ -209,8 +256,9 @@ static int run(int argc, char **argv)
 		return 1;
 	hca_sweep();
 	execvp(argv[optind], argv + optind);
-	fprintf(stderr, "copyrpc_hca: cannot run %s: %s\n", argv[optind], strerror(errno));
-	return errno == ENOENT ? 127 : 126;
+	rc = errno;
+	fprintf(stderr, "copyrpc_hca: cannot run %s: %s\n", argv[optind], strerror(rc));
+	return rc == ENOENT ? 127 : 126;
 }
 
 /* Parses the options of stat and reset: --segment and one flag. */
@@ -221,13 +269,13 @@ static int take_flag(int argc, char **argv, const char *flag, bool *set)
 					  { NULL, 0, NULL, 0 } };
 	int option;
 
-	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
-		if (option == '?')
-			return complain("", "");
+	while ((option = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
+		if (option == '?' || option == ':')
+			return complain_option(option, argv);
 		if (option == 'x')
 			*set = true;
 		else if (!is_name(optarg))
-			return complain("this is no name of a fabric: ", optarg);
+			return complain("--segment takes " NAME_WANTED ", not ", optarg);
 		else
 			setenv("COPYRPC_HCA_SEGMENT", optarg, 1);
 	}
