@@ -22,7 +22,7 @@ struct options {
 	const char *only;         /* topics to print; NULL: all */
 	uint64_t ranks, per_node; /* 0: no plan */
 	const char *probe;        /* host to try; NULL: none */
-	const char *port;         /* of --probe and --listen */
+	const char *port;         /* of --probe and --listen; NULL: INFO_PEER_PORT */
 	bool listen;
 };
 
@@ -155,6 +155,21 @@ static bool probe_is_in(const char *list, size_t index)
 	return false;
 }
 
+/* Ends with the reason if options exclude each other: one without effect would pass unnoticed. */
+static void options_check(const struct options *options)
+{
+	if ((options->ranks != 0) + (options->probe != NULL) + options->listen > 1)
+		usage("only one of --plan, --probe and --listen");
+	if (options->port && !options->probe && !options->listen)
+		usage("--port is for --probe and --listen");
+	if (options->only && (options->ranks || options->probe || options->listen))
+		usage("--only is for the report, not for --plan, --probe or --listen");
+	if (options->json && options->quiet)
+		usage("only one of --json and --quiet");
+	if ((options->json || options->quiet) && options->listen)
+		usage("--json and --quiet are not for --listen");
+}
+
 static void options_read(struct options *options, int argc, char **argv)
 {
 	int option;
@@ -174,8 +189,7 @@ static void options_read(struct options *options, int argc, char **argv)
 		}
 	if (optind < argc)
 		usage("an argument is too many");
-	if ((options->ranks != 0) + (options->probe != NULL) + options->listen > 1)
-		usage("only one of --plan, --probe and --listen");
+	options_check(options);
 	if (options->only) {
 		probe_find(options->only, strcspn(options->only, ",")); /* there is one at least */
 		probe_is_in(options->only, PROBES);                     /* checks the others */
@@ -246,12 +260,14 @@ static void make_plan(struct info *info, const struct options *options, struct i
 
 int main(int argc, char **argv)
 {
-	struct options options = { .port = INFO_PEER_PORT };
+	struct options options = { .port = NULL };
 	struct info info = { .root = "" };
 	enum info_verdict verdict;
 	struct info_plan plan;
 
 	options_read(&options, argc, argv);
+	if (!options.port)
+		options.port = INFO_PEER_PORT;
 	if (options.listen)
 		return info_peer_listen(options.port);
 	if (options.ranks)
