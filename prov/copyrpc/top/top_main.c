@@ -47,10 +47,11 @@ static void top_print_waits(const struct top_pages *pages)
 			util_proc_state);
 }
 
-/** Returns what is wrong with the process or file of --events and --of. */
-static const char *top_error(int err)
+/** Returns what is wrong with the process or file of --events and --of, or else with /proc. */
+static const char *top_error(const char *name, int err)
 {
 	switch (err) {
+	case ENOENT: return name ? strerror(err) : "not mounted";
 	case EINVAL:
 		return "neither a statistics page of this version, nor is one beside it (.events)";
 	case ESRCH: return "no such process of yours has a statistics page";
@@ -76,8 +77,8 @@ static int top_print(void (*print)(const struct top_pages *pages), const char *n
 	if (!ret)
 		print(&pages);
 	if (ret)
-		fprintf(stderr, "copyrpc_top: %s%s%s\n", name ? name : "", name ? ": " : "",
-			top_error(-ret));
+		fprintf(stderr, "copyrpc_top: %s: %s\n", name ? name : "/proc",
+			top_error(name, -ret));
 	if (!ret && !pages.cnt && print == top_print_once)
 		fprintf(stderr, "copyrpc_top: no process of %s uses copyrpc\n",
 			geteuid() ? "yours on this host" : "this host");

@@ -111,8 +111,9 @@ static int top_by_pid(const void *a, const void *b)
 
 int top_pages_read(struct top_pages *pages)
 {
+	/* Where /proc is not mounted, its directory is there and empty. */
+	DIR *dir = access("/proc/self", F_OK) ? NULL : opendir("/proc");
 	struct dirent *entry;
-	DIR *dir = opendir("/proc");
 	long pid;
 	int ret = 0;
 

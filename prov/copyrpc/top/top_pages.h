@@ -17,7 +17,7 @@ struct top_pages {
 	size_t refused; /* files with the name of a page that are none */
 };
 
-/** Reads all pages. Returns 0 or -errno. */
+/** Reads all pages. Returns 0 or -errno, -ENOENT if /proc is not mounted. */
 int top_pages_read(struct top_pages *pages);
 /**
  * Reads the pages of one process, or the file that one has written (util/event.h): `name` is a
