@@ -146,6 +146,14 @@ static void memory_dev_shm(struct info_report *report)
 		info_mend(report, "mount -t tmpfs tmpfs /dev/shm (as root)");
 		return;
 	}
+	if (access("/dev/shm", W_OK | X_OK)) {
+		info_add(report, INFO_SLOW, TOPIC, "dev-shm-unwritable",
+			 "/dev/shm: %s; copyrpc does not need it, but windows of MPI within a host "
+			 "(osc sm) and Open MPI's own segments do",
+			 strerror(errno));
+		info_mend(report, "mount -t tmpfs -o mode=1777 tmpfs /dev/shm (as root)");
+		return;
+	}
 	size = (uint64_t)fs.f_blocks * fs.f_frsize;
 	left = (uint64_t)fs.f_bavail * fs.f_frsize;
 	if (left >= SHM_MIN) {
