@@ -24,10 +24,14 @@ static pthread_once_t tree_once = PTHREAD_ONCE_INIT;
 
 static void tree_make(void)
 {
-	if (krn_sysfs_make(tree, sizeof(tree)) == 0)
+	int err = krn_sysfs_make(tree, sizeof(tree));
+
+	if (!err)
 		tree_len = strlen(tree);
 	else
-		mdl_say("cannot make the device's files in /dev/shm: no device will be found");
+		mdl_say("cannot make the device's files in /dev/shm (%s), so no device will be "
+			"found: it has to be a tmpfs with room, in which this user may write",
+			strerror(-err));
 }
 
 static bool below(const char *path, const char *prefix)

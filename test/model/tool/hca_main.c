@@ -51,12 +51,11 @@ static bool find_library(char path[PATH_MAX])
 	char self[PATH_MAX], wanted[2 * PATH_MAX], *slash;
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (len <= 0)
-		return false;
-	self[len] = 0;
+	self[len < 0 ? 0 : len] = 0;
 	slash = strrchr(self, '/');
-	*slash = 0;
-	for (int i = 0; dirs[i]; i++) {
+	if (slash)
+		*slash = 0;
+	for (int i = 0; slash && dirs[i]; i++) {
 		snprintf(wanted, sizeof(wanted), "%s/%s/libcopyrpc_hca.so", self, dirs[i]);
 		if (realpath(wanted, path))
 			return true;
@@ -71,7 +70,16 @@ static int preload(void)
 	int rc;
 
 	if (!find_library(path)) {
-		fprintf(stderr, "copyrpc_hca: libcopyrpc_hca.so is not where it was installed\n");
+		fprintf(stderr,
+			"copyrpc_hca: libcopyrpc_hca.so is neither in ../lib/copyrpc, as seen from "
+			"this program, nor in " HCA_LIBDIR ": run 'make install' first\n");
+		return -1;
+	}
+	if (strpbrk(path, " \t\n:")) {
+		fprintf(stderr,
+			"copyrpc_hca: %s has a space or a colon in its name, which separates names "
+			"in LD_PRELOAD: install copyrpc into another directory\n",
+			path);
 		return -1;
 	}
 	if (others && strstr(others, "libcopyrpc_hca.so"))
