@@ -199,8 +199,9 @@ static int kv_rpc_getinfo(struct kv_rpc *rpc)
 	ret = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &rpc->info);
 	fi_freeinfo(hints);
 	if (ret == -FI_ENODATA)
-		fprintf(stderr, "copyrpc_benchkv: libfabric does not find the provider copyrpc: "
-				"run  eval \"$(copyrpc_env)\"  first\n");
+		fprintf(stderr, "copyrpc_benchkv: libfabric offers no endpoints of copyrpc: %s\n",
+			getenv("FI_PROVIDER_PATH") ? "run copyrpc_info -q, which finds the reason"
+						   : "run  eval \"$(copyrpc_env)\"  first");
 	return ret == -FI_ENODATA || !ret ? ret : kv_rpc_failed("fi_getinfo", ret);
 }
 
