@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "info/info.h"
+#include "info/info_group.h"
 #include "info/info_probes.h"
 #include "info/info_sys.h"
 
@@ -84,24 +85,33 @@ static void container_namespaces(struct info *info)
 		  "FI_COPYRPC_JOB_KEY (copyrpc_env)");
 }
 
-/* Reads the group's file of version 2, or of version 1 of the kernel's control groups. */
-static bool container_memory_limit(const struct info *info, uint64_t *limit)
+/* Returns the least limit of this group of a controller (NULL: version 2) and those around it. */
+static uint64_t container_limit(const struct info *info, const char *controller, const char *file)
 {
-	char line[PATH_MAX];
+	uint64_t limit, least = UINT64_MAX;
+	struct info_group group;
 
-	if (info_sys_line(line, sizeof(line), info->root, "/proc/self/cgroup") &&
-	    !strncmp(line, "0::", 3) &&
-	    info_sys_number(limit, info->root, "/sys/fs/cgroup%s/memory.max", line + 3))
-		return true;
-	return info_sys_number(limit, info->root, "/sys/fs/cgroup/memory.max") ||
-	       info_sys_number(limit, info->root, "/sys/fs/cgroup/memory/memory.limit_in_bytes");
+	info_group_open(&group, info->root, controller);
+	do {
+		if (info_sys_number(&limit, info->root, "%s/%s", group.path, file) && limit < least)
+			least = limit;
+	} while (info_group_up(&group));
+	return least;
+}
+
+static uint64_t container_memory_limit(const struct info *info)
+{
+	uint64_t two = container_limit(info, NULL, "memory.max");
+	uint64_t one = container_limit(info, "memory", "memory.limit_in_bytes");
+
+	return one < two ? one : two;
 }
 
 static void container_memory(struct info *info)
 {
-	uint64_t limit;
+	uint64_t limit = container_memory_limit(info);
 
-	if (!container_memory_limit(info, &limit) || limit > (uint64_t)1 << 50)
+	if (limit > (uint64_t)1 << 50)
 		return;
 	info_add(&info->report, limit < MEMORY_MIN ? INFO_SLOW : INFO_NOTE, TOPIC, "memory-limit",
 		 "the control group may use %" PRIu64 " MiB, to which rings count%s", limit >> 20,

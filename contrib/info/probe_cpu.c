@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "info/info.h"
+#include "info/info_group.h"
 #include "info/info_probes.h"
 #include "info/info_sys.h"
 
@@ -25,16 +26,34 @@ static unsigned cpu_usable(void)
 	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned)CPU_COUNT(&set);
 }
 
-/* Returns processors that the control group grants, in hundredths; 0: no limit. */
-static uint64_t cpu_quota(const struct info *info)
+/* Stores the time that a group of version 2 or 1 may use, and of what. Returns false: no limit. */
+static bool cpu_quota_of(const struct info *info, const struct info_group *group, uint64_t *quota,
+			 uint64_t *period)
 {
 	char line[64];
-	uint64_t quota, period;
 
-	if (!info_sys_line(line, sizeof(line), info->root, "/sys/fs/cgroup/cpu.max") ||
-	    sscanf(line, "%" SCNu64 " %" SCNu64, &quota, &period) != 2 || !period)
-		return 0;
-	return quota * 100 / period;
+	if (info_sys_line(line, sizeof(line), info->root, "%s/cpu.max", group->path))
+		return sscanf(line, "%" SCNu64 " %" SCNu64, quota, period) == 2 && *period;
+	return info_sys_number(quota, info->root, "%s/cpu.cfs_quota_us", group->path) &&
+	       info_sys_number(period, info->root, "%s/cpu.cfs_period_us", group->path) && *period;
+}
+
+/* Returns processors that the control groups grant, in hundredths; 0: no limit. */
+static uint64_t cpu_quota(const struct info *info)
+{
+	static const char *const controllers[] = { NULL, "cpu" }; /* of version 2, and of 1 */
+	uint64_t quota, period, least = 0;
+	struct info_group group;
+
+	for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++) {
+		info_group_open(&group, info->root, controllers[i]);
+		do {
+			if (cpu_quota_of(info, &group, &quota, &period) &&
+			    (!least || quota * 100 / period < least))
+				least = quota * 100 / period;
+		} while (info_group_up(&group));
+	}
+	return least;
 }
 
 static void cpu_number(struct info *info)

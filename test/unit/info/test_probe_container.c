@@ -57,6 +57,19 @@ Test(probe_container, a_small_memory_limit_is_slow)
 	info_expect(&tree.info.report, INFO_SLOW, "memory-limit", "memory.max");
 }
 
+Test(probe_container, the_limit_of_the_job_holds_for_its_steps)
+{
+	info_tree_put(&tree, "/proc/self/cgroup", "4:memory:/job_1/step_0\n0::/job_1/step_0\n");
+	info_tree_put(&tree, "/sys/fs/cgroup/job_1/step_0/memory.max", "max\n");
+	info_tree_put(&tree, "/sys/fs/cgroup/job_1/memory.max", "8589934592\n");
+	info_probe_container(&tree.info);
+	info_expect(&tree.info.report, INFO_NOTE, "memory-limit", NULL);
+	info_report_fini(&tree.info.report);
+	info_tree_put(&tree, "/sys/fs/cgroup/memory/job_1/memory.limit_in_bytes", "67108864\n");
+	info_probe_container(&tree.info);
+	info_expect(&tree.info.report, INFO_SLOW, "memory-limit", "memory.max");
+}
+
 Test(probe_container, a_large_memory_limit_is_a_note_and_none_is_nothing)
 {
 	info_tree_put(&tree, "/sys/fs/cgroup/memory.max", "max\n");

@@ -90,6 +90,18 @@ Test(probe_cpu, a_quota_below_the_processors_is_slow)
 			 "0.50 of"));
 }
 
+Test(probe_cpu, a_quota_of_a_group_around_holds)
+{
+	info_tree_put(&tree, "/proc/self/cgroup", "3:cpu,cpuacct:/job_1/step_0\n");
+	info_tree_put(&tree, "/sys/fs/cgroup/cpu/job_1/step_0/cpu.cfs_quota_us", "-1\n");
+	info_tree_put(&tree, "/sys/fs/cgroup/cpu/job_1/step_0/cpu.cfs_period_us", "100000\n");
+	info_tree_put(&tree, "/sys/fs/cgroup/cpu/job_1/cpu.cfs_quota_us", "50000\n");
+	info_tree_put(&tree, "/sys/fs/cgroup/cpu/job_1/cpu.cfs_period_us", "100000\n");
+	info_probe_cpu(&tree.info);
+	cr_expect(strstr(info_expect(&tree.info.report, INFO_SLOW, "cpu-quota", "cpu.max")->text,
+			 "grants 0.50 of"));
+}
+
 Test(probe_cpu, no_quota_is_good)
 {
 	info_tree_put(&tree, "/sys/fs/cgroup/cpu.max", "max 100000\n");
