@@ -32,6 +32,16 @@ bool ib_dev_exists(void)
 	return list && cnt;
 }
 
+/* Logs that the port lacks the GID that the user wants. */
+static void ib_dev_warn_gid(const struct ib_dev *dev)
+{
+	if (util_params.gid_index)
+		UTIL_WARN_SELDOM(DOMAIN,
+				 "FI_COPYRPC_GID_INDEX=%s: %s has no such GID; ibv_devinfo -v "
+				 "lists those that it has\n",
+				 util_params.gid_index, dev->name);
+}
+
 /* Chooses the GID that the user requested, or the best one of the port. */
 static int ib_dev_choose_gid(struct ib_dev *dev, int requested)
 {
@@ -42,8 +52,10 @@ static int ib_dev_choose_gid(struct ib_dev *dev, int requested)
 	if (requested < 0 && !dev->is_eth)
 		requested = 0;
 	if (requested >= 0) {
-		if (ibv_query_gid_ex(dev->ctx, dev->port, (uint32_t)requested, &entry, 0))
+		if (ibv_query_gid_ex(dev->ctx, dev->port, (uint32_t)requested, &entry, 0)) {
+			ib_dev_warn_gid(dev);
 			return -FI_EINVAL;
+		}
 	} else {
 		table = calloc(IB_GID_CNT_MAX, sizeof(*table));
 		if (!table)

@@ -114,7 +114,7 @@ static int cpr_paths_no_device(const char *text, bool no_memory, bool log)
 			  text);
 	else if (log)
 		UTIL_WARN(FABRIC,
-			  "FI_COPYRPC_PATHS=%s: no RDMA device is present; run "
+			  "FI_COPYRPC_PATHS=%s: no RDMA device can be used; run "
 			  "ibv_devinfo, or leave FI_COPYRPC_PATHS unset\n",
 			  text);
 	return -FI_ENODEV;
