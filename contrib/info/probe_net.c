@@ -4,9 +4,12 @@
  * and the ports for firewalls.
  */
 #include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "info/info.h"
@@ -122,6 +125,18 @@ static void net_ifaces(struct info_report *report)
 		net_several(report, list, cnt, filter);
 }
 
+/* Returns whether this user may use a port, also if another process uses it now. */
+static bool net_may_use(uint16_t port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool may = fd < 0 || !bind(fd, (struct sockaddr *)&at, sizeof(at)) || errno != EACCES;
+
+	if (fd >= 0)
+		close(fd);
+	return may;
+}
+
 static void net_ports(struct info_report *report)
 {
 	const char *text = getenv("FI_COPYRPC_PORTS");
@@ -134,6 +149,12 @@ static void net_ports(struct info_report *report)
 		info_add(report, INFO_SLOW, TOPIC, "ports-unreadable",
 			 "FI_COPYRPC_PORTS=%s is neither a port nor a range: any port is used, "
 			 "which a firewall may block",
+			 text);
+		info_mend(report, "export FI_COPYRPC_PORTS=50000-50999");
+	} else if (!net_may_use(first) || !net_may_use(last)) {
+		info_add(report, INFO_SLOW, TOPIC, "ports-denied",
+			 "FI_COPYRPC_PORTS=%s has ports that this user may not use, usually those "
+			 "below 1024: endpoints have the others, or fail with FI_EACCES",
 			 text);
 		info_mend(report, "export FI_COPYRPC_PORTS=50000-50999");
 	} else if (last - first + 1u < needed) {

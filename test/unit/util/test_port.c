@@ -89,6 +89,18 @@ Test(util_port, sockets_take_the_ports_of_the_range_and_then_fail)
 	close(c);
 }
 
+Test(util_port, ports_of_root_are_not_said_to_be_in_use)
+{
+	static char reserved[] = "80-90";
+	int a = open_udp();
+
+	if (!geteuid() && setresuid((uid_t)-1, 65534, (uid_t)-1))
+		cr_skip_test("root, which cannot become another user");
+	util_params.ports = reserved;
+	cr_expect_eq(bind_any(a, 0), -EACCES);
+	close(a);
+}
+
 Test(util_port, a_chosen_port_and_an_unreadable_range_do_not_limit)
 {
 	int a = open_udp(), b = open_udp();

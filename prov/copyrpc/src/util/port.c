@@ -76,6 +76,7 @@ static bool util_port_range(uint16_t *first, uint16_t *last)
 int util_port_bind(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	union util_port_addr at = { .sa.sa_family = AF_UNSPEC };
+	bool denied = true; /* every port so far was */
 	uint16_t first, last;
 
 	memcpy(&at, addr, len < sizeof(at) ? len : sizeof(at));
@@ -87,6 +88,15 @@ int util_port_bind(int fd, const struct sockaddr *addr, socklen_t len)
 			return 0;
 		if (errno != EADDRINUSE && errno != EACCES)
 			return -errno;
+		denied &= errno == EACCES;
+	}
+	if (denied) {
+		UTIL_WARN_HOST_SELDOM(
+			FABRIC,
+			"FI_COPYRPC_PORTS=%s: this user may use none of these ports; those below "
+			"net.ipv4.ip_unprivileged_port_start, usually 1024, are root's\n",
+			util_params.ports);
+		return -EACCES;
 	}
 	/* In any process: others have taken the ports. */
 	UTIL_WARN_SELDOM(
