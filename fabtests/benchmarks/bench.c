@@ -164,9 +164,16 @@ size_t bench_conf_max_size(const struct bench_conf *conf)
 
 void bench_conf_free(struct bench_conf *conf)
 {
-	if (conf->json && conf->json != stdout)
-		fclose(conf->json);
+	FILE *json = conf->json == stdout ? NULL : conf->json;
+	bool lost = fflush(stdout) || ferror(stdout) || (json && ferror(json));
+
 	conf->json = NULL;
+	if (json && fclose(json))
+		lost = true;
+	if (!lost)
+		return;
+	fprintf(stderr, "bench: the results could not be written\n");
+	exit(EXIT_FAILURE);
 }
 
 /* ---- samples ---- */

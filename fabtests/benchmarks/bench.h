@@ -94,6 +94,7 @@ void bench_conf_init(struct bench_conf *conf);
 /* Parses one option of BENCH_OPTIONS. Returns 0, or -1 if the value is not valid. */
 int bench_conf_option(struct bench_conf *conf, int opt, const char *arg);
 size_t bench_conf_max_size(const struct bench_conf *conf);
+/* Closes what the options opened. Ends the process if results could not be written. */
 void bench_conf_free(struct bench_conf *conf);
 
 /* Runs all points. Called by both ranks with the same conf; rank 0 reports. */

@@ -404,14 +404,17 @@ static void rank_run(int rank, int sock, struct bench_conf *conf, const struct f
 	wire_close(&w);
 }
 
+static const char usage_text[] =
+	"usage: crpc_bench [option]...\n"
+	"  -m MODE       msg, tagged, cntr, rma or rpc (tagged)\n"
+	"  -e TYPE       endpoints: rdm or msg (rdm)\n"
+	"  -p PROVIDER   as in FI_PROVIDER (copyrpc)\n"
+	"  -a ADDRESS    of both ends (127.0.0.1); any: what the provider chooses\n"
+	"  -U            FI_DELIVERY_COMPLETE\n" BENCH_USAGE "  -h            this text\n";
+
 static int usage(void)
 {
-	fprintf(stderr, "usage: crpc_bench [option]...\n"
-			"  -m MODE       msg, tagged, cntr, rma or rpc (tagged)\n"
-			"  -e TYPE       endpoints: rdm or msg (rdm)\n"
-			"  -p PROVIDER   as in FI_PROVIDER (copyrpc)\n"
-			"  -a ADDRESS    of both ends (127.0.0.1); any: what the provider chooses\n"
-			"  -U            FI_DELIVERY_COMPLETE\n" BENCH_USAGE);
+	fputs(usage_text, stderr);
 	return 2;
 }
 
@@ -437,6 +440,11 @@ int main(int argc, char **argv)
 	bench_conf_init(&conf);
 	ft_opts_init(&opts);
 	while ((letter = getopt(argc, argv, BENCH_OPTIONS "m:e:p:a:Uh")) != -1) {
+		if (letter == 'h') {
+			fputs(usage_text, stdout);
+			bench_conf_free(&conf);
+			return EXIT_SUCCESS;
+		}
 		if (letter == 'm'           ? mode_take(optarg, &mode)
 		    : strchr("epU", letter) ? ft_opts_take(&opts, letter, optarg)
 		    : letter == 'a'         ? ft_opts_take(&opts, 's', optarg)

@@ -29,6 +29,7 @@
 #include <sys/types.h>
 
 #define FT_PROCS_MAX   4
+#define FT_EXIT_WRONG  2  /* wrong usage, or the output could not be written */
 #define FT_EXIT_NOTRUN 61 /* FI_ENODATA, as in upstream's programs */
 #define FT_EXIT_NOCASE 3  /* -k: no case has such a name */
 #define FT_CNT(array)  (sizeof(array) / sizeof(*(array)))

@@ -239,10 +239,18 @@ static void run_case(struct runner *r, const struct ft_case *test)
 	report(r, test, result, ft_now() - start);
 }
 
-static int usage(const char *program, const char *about)
+static void usage(FILE *out, const char *program, const char *about)
 {
-	fprintf(stderr, "usage: %s [option]... [server]\n%s\n" FT_USAGE, program, about);
-	return 2;
+	fprintf(out, "usage: %s [option]... [server]\n%s\n" FT_USAGE, program, about);
+}
+
+/* Returns the exit status, which is another one if the output could not be written. */
+static int written(const struct runner *r, int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "%s: the output could not be written\n", r->program);
+	return FT_EXIT_WRONG;
 }
 
 /*
@@ -302,8 +310,14 @@ int ft_main(int argc, char **argv, const char *about, const struct ft_case *case
 	struct runner r = { .opts = &opts, .program = name ? name + 1 : argv[0], .listener = -1 };
 
 	ft_opts_init(&opts);
-	if (ft_opts_parse(&opts, argc, argv))
-		return usage(r.program, about);
+	if (ft_opts_parse(&opts, argc, argv)) {
+		usage(stderr, r.program, about);
+		return FT_EXIT_WRONG;
+	}
+	if (opts.help) {
+		usage(stdout, r.program, about);
+		return written(&r, EXIT_SUCCESS);
+	}
 	r.shared = shared_map();
 	if (opts.listen)
 		r.listener = ft_talk_listen(opts.talk_port);
@@ -318,6 +332,6 @@ int ft_main(int argc, char **argv, const char *about, const struct ft_case *case
 	if (!r.chosen)
 		return no_case(&r);
 	if (r.cnt[FAIL])
-		return EXIT_FAILURE;
-	return r.cnt[PASS] || !r.cnt[NOTRUN] ? EXIT_SUCCESS : FT_EXIT_NOTRUN;
+		return written(&r, EXIT_FAILURE);
+	return written(&r, r.cnt[PASS] || !r.cnt[NOTRUN] ? EXIT_SUCCESS : FT_EXIT_NOTRUN);
 }

@@ -73,6 +73,7 @@ int ft_opts_take(struct ft_opts *opts, int letter, const char *arg)
 	case 'B': opts->port = arg; return 0;
 	case 'b': opts->talk_port = arg; return 0;
 	case 'k': opts->only = arg; return 0;
+	case 'h': opts->help = true; return 0;
 	case 'l': opts->listen = true; return 0;
 	case 'U': opts->delivery = true; return 0;
 	case 'v': opts->verbose = true; return 0;

@@ -37,7 +37,7 @@ struct ft_opts {
 	double limit;    /* seconds that one case may take */
 	size_t size;     /* largest message; 0: the program's own */
 	bool delivery;   /* FI_DELIVERY_COMPLETE unless the case selects another level */
-	bool json, list, verbose;
+	bool json, list, help, verbose;
 	const char *only; /* selects cases whose names contain it */
 };
 
@@ -60,7 +60,8 @@ struct ft_opts {
 	"  -b PORT         for that (47592)\n"                                                     \
 	"  -v              say more\n"                                                             \
 	"  --list          the cases and what they promise\n"                                      \
-	"  --json          a line of JSON for each case\n"
+	"  --json          a line of JSON for each case\n"                                         \
+	"  -h              this text\n"
 
 void ft_opts_init(struct ft_opts *opts);
 /** Parses one option. Returns 0, or -1 if it is unknown or its value is not valid. */
