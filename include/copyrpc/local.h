@@ -13,7 +13,8 @@
  *
  * A call carries a byte string and is replied to with one, now or later, in any order. Every
  * accepted call ends with exactly one response, or with an error when the server is gone. No
- * function blocks except crl_client_open and the ..._wait functions.
+ * function blocks except crl_client_open, the ..._wait functions, and crl_server_open while another
+ * process opens a server of the same path.
  *
  * Functions return 0 or a count on success, or a negative errno. An object is used by one thread
  * at a time; different objects are independent. The memory of an object is not in a forked child:
