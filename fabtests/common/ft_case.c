@@ -303,12 +303,27 @@ static int no_case(const struct runner *r)
 	return FT_EXIT_NOCASE;
 }
 
+/*
+ * Lets an interrupt end the process. A library that libfabric is linked with (PSM's) has a handler
+ * that calls exit(3), which waits for a lock of libfabric that the interrupted function may hold.
+ */
+static void restore_signals(void)
+{
+	static const int numbers[] = { SIGINT, SIGTERM };
+	struct sigaction action;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (!sigaction(numbers[i], NULL, &action) && action.sa_handler != SIG_IGN)
+			signal(numbers[i], SIG_DFL);
+}
+
 int ft_main(int argc, char **argv, const char *about, const struct ft_case *cases, size_t cnt)
 {
 	struct ft_opts opts;
 	const char *name = strrchr(argv[0], '/');
 	struct runner r = { .opts = &opts, .program = name ? name + 1 : argv[0], .listener = -1 };
 
+	restore_signals();
 	ft_opts_init(&opts);
 	if (ft_opts_parse(&opts, argc, argv)) {
 		usage(stderr, r.program, about);
