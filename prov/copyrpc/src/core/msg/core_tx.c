@@ -260,7 +260,8 @@ static ssize_t core_tx_inject_later(struct core_peer *peer)
  */
 static bool core_tx_inject_waits(struct core_peer *peer, const struct core_send *s)
 {
-	if (!(s->flags & FI_INJECT) || peer->inject_refused++ < CORE_TX_INJECT_TRIES)
+	if (peer->state != CORE_PEER_UP || !(s->flags & FI_INJECT) ||
+	    peer->inject_refused++ < CORE_TX_INJECT_TRIES)
 		return false;
 	peer->inject_refused = CORE_TX_INJECT_TRIES;
 	return peer->ep->tx_copied + core_tx_copied_len(s->len) <= CORE_TX_COPIED_MAX;

@@ -13,10 +13,10 @@
  * completion is pending until the peer acknowledges (core_pending.h).
  *
  * A send without room, credit or connection is queued in order (core_op.h). An injected message
- * returns -FI_EAGAIN at first, since its buffer must not be referenced after the return. After
- * CORE_TX_INJECT_TRIES in a row it is copied and queued, up to CORE_TX_COPIED_MAX: its sender may
- * have other work, and the peer, too. One that needs more than a frame of this peer's small ring is
- * copied at once.
+ * returns -FI_EAGAIN instead, since its buffer must not be referenced after the return. After
+ * CORE_TX_INJECT_TRIES in a row for lack of room it is copied and queued, up to CORE_TX_COPIED_MAX:
+ * its sender may have other work, and the peer, too. One that needs more than a frame of this
+ * peer's small ring is copied at once.
  */
 #ifndef CORE_MSG_CORE_TX_H
 #define CORE_MSG_CORE_TX_H
