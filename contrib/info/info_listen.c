@@ -55,6 +55,22 @@ static unsigned listen_port(int fd)
 	return ntohs(at.sin6_port);
 }
 
+static const char *listen_outcome(const struct info_peer_result *result, const char *path)
+{
+	bool is_open =
+		result->stage != INFO_PEER_OPEN_HERE && result->stage != INFO_PEER_OPEN_THERE;
+
+	if (result->stage == INFO_PEER_DONE)
+		return "messages were exchanged";
+	if (result->error == -EACCES)
+		return "the job keys differ";
+	if (result->stage == INFO_PEER_TALK)
+		return "no copyrpc_info is at the other end";
+	if (!is_open && !strcmp(path, "nic"))
+		return "not tried: an RDMA device is missing, here or there";
+	return "failed; copyrpc_info --probe says why";
+}
+
 /* Serves one path. The time of a child is limited, so a prober cannot hold it. */
 static void listen_serve(int fd)
 {
@@ -68,11 +84,7 @@ static void listen_serve(int fd)
 	result.error = info_talk_listen(&talk, getenv("FI_COPYRPC_JOB_KEY"));
 	if (!result.error)
 		info_peer_path(&talk, talk.path, false, &result);
-	printf("path %s: %s\n", talk.path[0] ? talk.path : "?",
-	       result.stage == INFO_PEER_DONE   ? "messages were exchanged"
-	       : result.error == -EACCES        ? "the job keys differ"
-	       : result.stage == INFO_PEER_TALK ? "no copyrpc_info is at the other end"
-						: "failed; copyrpc_info --probe says why");
+	printf("path %s: %s\n", talk.path[0] ? talk.path : "?", listen_outcome(&result, talk.path));
 	fflush(stdout);
 	_exit(0);
 }
