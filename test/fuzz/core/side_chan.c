@@ -271,6 +271,12 @@ static void side_positions(struct core_chan *chan, uint64_t *sent, uint64_t *par
 	*parsed = side_of(chan)->parsed;
 }
 
+static void side_fail(struct core_chan *chan, int err)
+{
+	(void)err;
+	side_of(chan)->is_broken = true;
+}
+
 static void side_stop(struct core_chan *chan)
 {
 	side_of(chan)->is_open = false;
@@ -313,6 +319,7 @@ static const struct core_chan_ops side_ops = {
 	.reg = fake_direct_reg,
 	.release = side_release,
 	.drain = side_ignore,
+	.fail = side_fail,
 	.is_busy = side_is_busy,
 	.better = side_better,
 	.resize = side_resize,
