@@ -103,6 +103,8 @@ void caller_end(const struct fi_cq_tagged_entry *entry, int err);
 void caller_cancel_one(void);
 /** Ends the program if calls to a dead process stay open for too long. */
 void caller_watch_dead(void);
+/** Releases all retained responses: they take room from messages of the peers that still come. */
+void caller_release(void);
 /** Checks, when none is open, that all calls ended and that cancelled ones wrote nothing. */
 void caller_check(void);
 /** Frees the calls, once the endpoint is closed. */

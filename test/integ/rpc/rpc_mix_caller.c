@@ -211,9 +211,13 @@ void caller_watch_dead(void)
 	}
 }
 
-void caller_check(void)
+void caller_release(void)
 {
 	release_kept(0);
+}
+
+void caller_check(void)
+{
 	FAB_TRUE(started == ended && started == call_goal);
 	for (uint32_t i = 0; i < abandoned_cnt; i++) {
 		for (size_t k = 0; k <= len_max; k++)

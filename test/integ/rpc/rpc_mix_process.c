@@ -86,8 +86,10 @@ static void run(void)
 			caller_cancel_one();
 		if (started < call_goal && rng_below(&rng, 16) == 0)
 			tagged_send();
-		if (started >= call_goal && !open_cnt)
+		if (started >= call_goal && !open_cnt) {
+			caller_release();
 			STORE(shared->slots[self].done, true);
+		}
 		if (++turn % 1024 == 0)
 			caller_watch_dead();
 		if (!busy)
