@@ -277,7 +277,7 @@ static bool core_tx_inject_is_bulk(const struct core_peer *peer, const struct co
 /** Returns a request for an injected message, with a copy of its bytes, or NULL. */
 static struct core_tx_req *core_tx_req_copy(struct core_ep *ep, const struct core_send *s)
 {
-	void *copy = malloc(s->len + 1);
+	void *copy = malloc(s->len + 1); /* not NULL without bytes */
 	struct core_tx_req *req = copy ? core_tx_req_new(ep, s) : NULL;
 
 	if (!req) {
