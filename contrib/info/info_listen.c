@@ -55,10 +55,11 @@ static unsigned listen_port(int fd)
 	return ntohs(at.sin6_port);
 }
 
+/* Returns what became of a path, in words for the user of --listen. */
 static const char *listen_outcome(const struct info_peer_result *result, const char *path)
 {
-	bool is_open =
-		result->stage != INFO_PEER_OPEN_HERE && result->stage != INFO_PEER_OPEN_THERE;
+	bool has_no_endpoint =
+		result->stage == INFO_PEER_OPEN_HERE || result->stage == INFO_PEER_OPEN_THERE;
 
 	if (result->stage == INFO_PEER_DONE)
 		return "messages were exchanged";
@@ -66,7 +67,7 @@ static const char *listen_outcome(const struct info_peer_result *result, const c
 		return "the job keys differ";
 	if (result->stage == INFO_PEER_TALK)
 		return "no copyrpc_info is at the other end";
-	if (!is_open && !strcmp(path, "nic"))
+	if (has_no_endpoint && !strcmp(path, "nic"))
 		return "not tried: an RDMA device is missing, here or there";
 	return "failed; copyrpc_info --probe says why";
 }

@@ -173,7 +173,8 @@ enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, struct core_head *h
 static void core_rma_deferred_fail(const struct core_rma_deferred *deferred)
 {
 	UTIL_WARN_SELDOM(EP_DATA, "a peer does not send the bytes of its write to a memory region "
-				  "within FI_COPYRPC_PEER_TIMEOUT: the connection ends\n");
+				  "within FI_COPYRPC_PEER_TIMEOUT: the connection ends; raise "
+				  "the time if the peer is slow\n");
 	deferred->in.chan->ops->fail(deferred->in.chan, -FI_ETIMEDOUT);
 }
 
