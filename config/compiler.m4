@@ -22,6 +22,15 @@ AC_DEFUN([COPYRPC_COMPILER], [
 			#endif
 		]])], [copyrpc_cv_clang=yes], [copyrpc_cv_clang=no])])
 
+	# Two neighbouring stores, as of the links of a list, are two instructions; vectorized they are four.
+	AC_CACHE_CHECK([whether $CC accepts -fno-tree-slp-vectorize], [copyrpc_cv_no_slp],
+		[copyrpc_saved_CFLAGS=$CFLAGS
+		CFLAGS="$CFLAGS -Werror -fno-tree-slp-vectorize"
+		AC_COMPILE_IFELSE([AC_LANG_PROGRAM()], [copyrpc_cv_no_slp=yes], [copyrpc_cv_no_slp=no])
+		CFLAGS=$copyrpc_saved_CFLAGS])
+	AS_IF([test "x$copyrpc_cv_no_slp" = xyes],
+		[COPYRPC_CFLAGS="$COPYRPC_CFLAGS -fno-tree-slp-vectorize"])
+
 	# Lock annotations are checked by clang alone; gcc sees empty macros.
 	AS_IF([test "x$copyrpc_cv_clang" = xyes],
 		[COPYRPC_CFLAGS="$COPYRPC_CFLAGS -Wthread-safety"])

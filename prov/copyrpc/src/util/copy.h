@@ -29,13 +29,12 @@
 /** Copies at most UTIL_COPY_SHORT bytes. The areas must not overlap. */
 static inline void util_copy_short(void *dst, const void *src, size_t len)
 {
-	if (len > 32) {
+	if (len > 16) {
 		UTIL_COPY_PAIR(unsigned __int128, dst, src, len);
-		UTIL_COPY_PAIR(unsigned __int128, (uint8_t *)dst + 16, (const uint8_t *)src + 16,
-			       len - 32);
-	} else if (len >= 16)
-		UTIL_COPY_PAIR(unsigned __int128, dst, src, len);
-	else if (len >= 8)
+		if (len > 32)
+			UTIL_COPY_PAIR(unsigned __int128, (uint8_t *)dst + 16,
+				       (const uint8_t *)src + 16, len - 32);
+	} else if (len >= 8)
 		UTIL_COPY_PAIR(uint64_t, dst, src, len);
 	else if (len >= 4)
 		UTIL_COPY_PAIR(uint32_t, dst, src, len);

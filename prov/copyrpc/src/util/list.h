@@ -39,7 +39,12 @@ static inline void util_list_insert(struct util_list *prev, struct util_list *it
 
 static inline void util_list_push_back(struct util_list *head, struct util_list *item)
 {
-	util_list_insert(head->prev, item);
+	struct util_list *last = head->prev;
+
+	item->prev = last;
+	item->next = head;
+	last->next = item;
+	head->prev = item;
 }
 
 static inline void util_list_push_front(struct util_list *head, struct util_list *item)
