@@ -17,6 +17,7 @@
 #include "erpc/tx/erpc_kick.h"
 #include "erpc_side.h"
 #include "support/fake_net.h"
+#include "support/pool_used.h"
 
 #define RX_CNT   128u
 #define TX_CNT   64u
@@ -319,7 +320,7 @@ static void check(void)
 		check_session(&attacked[i]);
 	CHECK(!ours.s->err && !theirs.s->err);
 	CHECK(ep->dg->rx_retained <= RX_CNT);
-	CHECK(ep->bodies.used_cnt <= (ATTACKED + 1) * (RETAINED_MAX + ERPC_SLOTS));
+	CHECK(pool_used(&ep->bodies) <= (ATTACKED + 1) * (RETAINED_MAX + ERPC_SLOTS));
 	CHECK(ep->bufs.mem <= MEM_MAX);
 	CHECK(ep->session_cnt <= ATTACKED + 1);
 }
@@ -387,8 +388,8 @@ static void ep_close(struct erpc_ep *ep)
 	fake_net_run(&net, net.now_ns + 1000000);
 	erpc_ep_progress(ep, net.now_ns);
 	CHECK(!ep->dg->rx_retained && !ep->session_cnt && !ep->promised);
-	CHECK(!ep->bodies.used_cnt);
-	CHECK(ep->bufs.used_cnt == waiting(ep) && !ep->exposure_pool.used_cnt);
+	CHECK(!pool_used(&ep->bodies));
+	CHECK(ep->bufs.used_cnt == waiting(ep) && !pool_used(&ep->exposure_pool));
 	erpc_ep_close(ep);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "support/erpc_pair_user.h"
+#include "support/pool_used.h"
 
 #define PAIR_RX_CNT  256u
 #define PAIR_TX_CNT  64u
@@ -234,6 +235,6 @@ void erpc_pair_check(struct erpc_pair *p)
 		cr_assert_eq(e->s->reply_reserved, 0);
 		cr_assert_eq(e->s->resp.retained_len, 0);
 		cr_assert_eq(e->s->calls.open.used_cnt, 0);
-		cr_assert_eq(e->ep->bodies.used_cnt, 0);
+		cr_assert_eq(pool_used(&e->ep->bodies), 0);
 	}
 }

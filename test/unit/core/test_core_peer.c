@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/core_pair.h"
+#include "support/pool_used.h"
 
 static struct node nodes[3];
 static struct core_cqe e;
@@ -218,7 +219,7 @@ Test(core_peer, a_half_received_message_ends_with_its_sender, .init = setup, .fi
 	core_dom_progress(&nodes[1].dom); /* connected */
 	core_dom_progress(&nodes[1].dom); /* three frames of four */
 	core_dom_progress(&nodes[0].dom);
-	cr_assert_eq(nodes[0].ep.rx_reqs.used_cnt, 0, "it has begun");
+	cr_assert_eq(pool_used(&nodes[0].ep.rx_reqs), 0, "it has begun");
 	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(node_poll(&nodes[0], &e, &err), -FI_EAVAIL);

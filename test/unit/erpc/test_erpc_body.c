@@ -8,6 +8,7 @@
 #include "erpc/erpc_progress.h"
 #include "erpc/erpc_setup.h"
 #include "support/fake_net.h"
+#include "support/pool_used.h"
 
 #define RX_CNT 6u
 #define LEN    48u /* of a packet, with its header */
@@ -36,7 +37,7 @@ static void teardown(void)
 {
 	erpc_session_close(s);
 	cr_expect_eq(ep->dg->rx_retained, 0, "every buffer of the device was returned");
-	cr_expect_eq(ep->bodies.used_cnt, 0);
+	cr_expect_eq(pool_used(&ep->bodies), 0);
 	erpc_ep_close(ep);
 	fake_net_fini(&net);
 }
@@ -113,12 +114,12 @@ Test(erpc_body, the_last_reference_frees_it)
 	for (i = 0; i < 2; i++) {
 		erpc_body_put(body);
 		cr_expect_eq(ep->dg->rx_retained, 1);
-		cr_expect_eq(ep->bodies.used_cnt, 1);
+		cr_expect_eq(pool_used(&ep->bodies), 1);
 		cr_expect(is_whole(body, 7));
 	}
 	erpc_body_put(body);
 	cr_expect_eq(ep->dg->rx_retained, 0);
-	cr_expect_eq(ep->bodies.used_cnt, 0);
+	cr_expect_eq(pool_used(&ep->bodies), 0);
 	cr_expect(util_list_is_empty(&s->bodies));
 }
 
@@ -162,5 +163,5 @@ Test(erpc_body, close_frees_retained_bodies)
 	cr_expect(kept);
 	arrive(2, &kept);
 	erpc_body_new(s, 300)->refs++;
-	cr_expect_eq(ep->bodies.used_cnt, 3);
+	cr_expect_eq(pool_used(&ep->bodies), 3);
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "support/erpc_pair.h"
+#include "support/pool_used.h"
 
 #define SERVER_RX 256u
 #define CLIENT_RX 64u
@@ -152,8 +153,8 @@ static uint32_t progress(bool back)
 
 	b.ep->armed = true;
 	erpc_ep_progress(b.ep, b.net.now_ns);
-	if (b.ep->bodies.used_cnt > b.bodies_max)
-		b.bodies_max = b.ep->bodies.used_cnt;
+	if (pool_used(&b.ep->bodies) > b.bodies_max)
+		b.bodies_max = pool_used(&b.ep->bodies);
 	if (b.ep->dg->rx_retained > b.rx_retained_max)
 		b.rx_retained_max = b.ep->dg->rx_retained;
 	for (i = 0; i < b.cnt; i++) {
@@ -191,7 +192,7 @@ static void check(void)
 	cr_expect_eq(s->rx_bad + s->rx_malformed + s->rx_no_session + s->rx_bad_token +
 			     s->rx_bad_source + s->rx_bad_state + s->rx_no_memory,
 		     0);
-	cr_expect_eq(b.ep->bodies.used_cnt, 0);
+	cr_expect_eq(pool_used(&b.ep->bodies), 0);
 	cr_expect_leq(b.rx_retained_max, SERVER_RX);
 	cr_expect_eq(b.net.cnt.sent, b.net.cnt.delivered + b.net.cnt.no_buffer,
 		     "packets without a buffer were counted, all others arrived");

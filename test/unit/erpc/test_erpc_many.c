@@ -6,6 +6,7 @@
 
 #include "erpc/tx/erpc_kick.h"
 #include "support/erpc_pair.h"
+#include "support/pool_used.h"
 
 #define MANY 2000u
 
@@ -107,7 +108,7 @@ Test(erpc_many, memory_of_closed_sessions_is_used_again)
 			all[i]->lossy = true;
 		}
 		cr_expect_eq(ep->sessions_few.item_cnt, ERPC_SESSIONS_FEW);
-		cr_expect_eq(ep->sessions_few.used_cnt, ERPC_SESSIONS_FEW);
+		cr_expect_eq(pool_used(&ep->sessions_few), ERPC_SESSIONS_FEW);
 		if (!round) {
 			few = ep->sessions_few.item_cnt;
 			huge = ep->sessions_huge.item_cnt;
@@ -116,7 +117,7 @@ Test(erpc_many, memory_of_closed_sessions_is_used_again)
 		cr_expect_eq(ep->sessions_huge.item_cnt, huge);
 		for (i = 0; i < MANY; i++)
 			erpc_session_close(all[i]);
-		cr_expect_eq(ep->sessions_huge.used_cnt, 0);
+		cr_expect_eq(pool_used(&ep->sessions_huge), 0);
 	}
 	erpc_pair_fini(&p);
 }
@@ -131,7 +132,7 @@ Test(erpc_many, an_idle_session_has_only_its_struct)
 	erpc_pair_check(&p);
 	cr_expect_eq(p.end[0].ep->bufs.used_cnt, 0);
 	cr_expect_eq(p.end[1].ep->bufs.used_cnt, 0);
-	cr_expect_eq(p.end[1].ep->bodies.used_cnt, 0);
+	cr_expect_eq(pool_used(&p.end[1].ep->bodies), 0);
 	erpc_pair_fini(&p);
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "support/erpc_pair.h"
+#include "support/pool_used.h"
 
 #define PEERS     4u /* endpoints that all peers share */
 #define RX_CNT    2048u
@@ -209,10 +210,10 @@ static void check_ep(const struct erpc_ep *ep)
 {
 	if (ep->dg->tx_done == ep->dg->tx_posted) {
 		cr_expect_eq(ep->bufs.used_cnt, 0);
-		cr_expect_eq(ep->exposure_pool.used_cnt, 0);
+		cr_expect_eq(pool_used(&ep->exposure_pool), 0);
 		cr_expect(util_list_is_empty(&ep->zombies));
 	}
-	cr_expect_eq(ep->bodies.used_cnt, 0);
+	cr_expect_eq(pool_used(&ep->bodies), 0);
 	cr_expect_eq(ep->dg->rx_retained, 0);
 	cr_expect_eq(ep->timers.cnt, 0);
 	cr_expect_eq(ep->session_cnt, 0);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/pool_used.h"
 #include "support/rng.h"
 #include "util/pool.h"
 
@@ -42,7 +43,7 @@ Test(pool, objects_are_aligned_and_do_not_overlap)
 			ok = ok && objs[i] && (uintptr_t)objs[i] % 64 == 0;
 			memset(objs[i], i, lens[l]);
 		}
-		cr_assert_eq(pool.used_cnt, OBJ_CNT);
+		cr_assert_eq(pool_used(&pool), OBJ_CNT);
 		for (int i = 0; i < OBJ_CNT; i++)
 			ok = ok && objs[i][0] == (char)i && objs[i][lens[l] - 1] == (char)i;
 		qsort(objs, OBJ_CNT, sizeof(objs[0]), compare);
@@ -63,7 +64,7 @@ Test(pool, the_object_released_last_is_allocated_first)
 	b = util_pool_alloc(&pool);
 	util_pool_release(&pool, a);
 	util_pool_release(&pool, b);
-	cr_assert_eq(pool.used_cnt, 0);
+	cr_assert_eq(pool_used(&pool), 0);
 	cr_assert_eq(util_pool_alloc(&pool), b);
 	cr_assert_eq(util_pool_alloc(&pool), a);
 	util_pool_fini(&pool);
@@ -99,7 +100,7 @@ Test(pool, no_more_objects_are_allocated_than_the_limit)
 			cr_assert_not_null(obj = util_pool_alloc(&pool));
 		cr_assert_null(util_pool_alloc(&pool));
 		cr_assert_eq(util_pool_grow(&pool), -FI_ENOMEM);
-		cr_assert_eq(pool.used_cnt, limits[l]);
+		cr_assert_eq(pool_used(&pool), limits[l]);
 		util_pool_release(&pool, obj);
 		cr_assert_eq(util_pool_alloc(&pool), obj);
 		util_pool_fini(&pool);
@@ -182,7 +183,7 @@ Test(pool, the_highest_number_in_use_is_known)
 		} else if (used) {
 			util_pool_release(&pool, objs[--used]);
 		}
-		ok = ok && pool.used_cnt == used && pool.used_most == most;
+		ok = ok && pool_used(&pool) == used && pool.used_most == most;
 	}
 	cr_expect(ok && most > 4, "%zu", most);
 	util_pool_fini(&pool);

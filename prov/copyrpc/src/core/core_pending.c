@@ -46,7 +46,7 @@ static inline void core_pending_restart(struct core_pending *pending)
 {
 	pending->head = pending->lap;
 	pending->next = pending->slots;
-	pending->stop = pending->slots + pending->mask + 1;
+	pending->stop = pending->counts ? pending->next : pending->slots + pending->mask + 1;
 }
 
 /** Sets `next` and `stop` for the entry with number `tail`. */
@@ -110,6 +110,9 @@ void core_pending_add(struct core_peer *peer, void *context, uint64_t flags, boo
 	core_pending_set_window(pending, tail);
 	core_pending_count(pending, kind, 1);
 	*pending->next++ = slot;
+	pending->counts = kind & CORE_PENDING_COUNT;
+	if (pending->counts)
+		pending->stop = pending->next;
 	if (core_pending_is_quiet(kind))
 		return;
 	peer->chan->awaited = *peer->chan->posted;
@@ -220,7 +223,7 @@ void core_pending_on_acked(struct core_chan *chan, uint64_t pos)
 		core_pending_end_each(pending, &chan->peer->ep->tx, tail, pos);
 	if (UTIL_LIKELY(pending->head == tail && pending->slots))
 		core_pending_restart(pending);
-	else if (pending->slots)
+	else if (pending->slots && !pending->counts)
 		core_pending_set_window(pending, tail);
 }
 

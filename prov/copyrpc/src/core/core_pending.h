@@ -49,6 +49,7 @@ struct core_pending {
 	uint64_t head;                  /* number of the oldest entry, at slots[head & mask] */
 	uint64_t quiet_cnt;             /* quiet entries */
 	uint64_t odd_cnt;               /* entries that are neither common nor quiet */
+	bool counts; /* the endpoint has a counter: all entries by core_pending_add, stop == next */
 };
 
 /**
@@ -78,8 +79,8 @@ static inline bool core_pending_push(struct core_pending *pending, struct core_c
 }
 
 /**
- * Records an injected send without completion and counter. Returns false, and does nothing, if
- * there is no free slot before the wrap.
+ * Records an injected send without completion. Returns false, and does nothing, if there is no free
+ * slot before the wrap, or the endpoint has a counter.
  */
 static inline bool core_pending_push_quiet(struct core_pending *pending,
 					   const struct core_chan *chan, void *context, bool tagged)

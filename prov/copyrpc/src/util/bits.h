@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Branch hints for branches measured to be one-sided, inlining, UTIL_CONTAINER_OF, CPU pause,
- * prefetch, alignment and powers of two.
+ * Branch hints for branches measured to be one-sided, inlining, UTIL_CONTAINER_OF, hints about
+ * registers, CPU pause, prefetch, alignment and powers of two.
  */
 #ifndef UTIL_BITS_H
 #define UTIL_BITS_H
@@ -18,6 +18,15 @@
 
 /** Returns the object of `type` that contains member `field` at `ptr`. */
 #define UTIL_CONTAINER_OF(ptr, type, field) ((type *)((char *)(ptr)-offsetof(type, field)))
+
+/**
+ * Reads a variable in memory once more. A value that is kept for later in a register that calls
+ * preserve costs a save and a restore, and this one instruction.
+ */
+#define UTIL_REREAD(variable) (*(__typeof__(variable) volatile *)&(variable))
+
+/** Makes the compiler forget how `pointer` was computed: it keeps no second one beside it. */
+#define UTIL_OPAQUE(pointer) __asm__("" : "+r"(pointer))
 
 /**
  * Cache line size in bytes on all supported machines. Arm's 128-byte prefetch fetches two lines.

@@ -47,7 +47,6 @@ void util_pool_fini(struct util_pool *pool)
 	pool->chunks = NULL;
 	pool->free = NULL;
 	pool->item_cnt = 0;
-	pool->used_cnt = 0;
 	pool->used_most = 0;
 }
 

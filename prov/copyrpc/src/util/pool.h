@@ -32,7 +32,6 @@ struct util_pool {
 	size_t chunk_items; /* objects per chunk */
 	size_t max_items;   /* 0: unlimited */
 	size_t item_cnt;    /* objects allocated from the heap so far */
-	size_t used_cnt;    /* objects in use */
 	size_t used_most;   /* highest number of objects in use at a time */
 	char *fresh;        /* next object of the last chunk that was never in use */
 };
@@ -59,7 +58,6 @@ static inline void *util_pool_first(struct util_pool *pool)
 static inline void util_pool_take(struct util_pool *pool, void *obj)
 {
 	pool->free = ((struct util_pool_item *)obj)->next;
-	pool->used_cnt++;
 }
 
 /** Returns an object with undefined content, or NULL without memory or at max_items. */
@@ -80,7 +78,6 @@ static inline void util_pool_release(struct util_pool *pool, void *obj)
 
 	item->next = pool->free;
 	pool->free = item;
-	pool->used_cnt--;
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Nodes whose devices match tags: see offload_fixture.h. */
+#include "support/pool_used.h"
 #include "unit/core/msg/offload_fixture.h"
 
 #include <criterion/criterion.h>
@@ -116,5 +117,5 @@ void off_keep(void)
 	off_settle();
 	cr_assert_eq(fake_tags_cnt.unexpected, 1);
 	off_check_none(0);
-	cr_assert_eq(off_nodes[1].ep.unexps.used_cnt, 1);
+	cr_assert_eq(pool_used(&off_nodes[1].ep.unexps), 1);
 }

@@ -8,6 +8,7 @@
 
 #include "core/core_handler.h"
 #include "core/core_peer.h"
+#include "support/pool_used.h"
 #include "unit/core/msg/bulk_fixture.h"
 #include "wire/wire_op.h"
 
@@ -55,7 +56,7 @@ Test(core_done, unmatched_messages_hold_no_credit)
 		node_fill(bulk_out, len, 1);
 		receive_many(50, len);
 		cr_expect_eq(bulk_nodes[0].ep.tx_ids.used_cnt, 0);
-		cr_expect_eq(bulk_nodes[1].ep.dones.used_cnt, 0);
+		cr_expect_eq(pool_used(&bulk_nodes[1].ep.dones), 0);
 	}
 }
 
@@ -63,7 +64,7 @@ Test(core_done, unmatched_messages_hold_no_credit)
 static void keep_and_stop(void)
 {
 	bulk_send(BULK_LEN, 0);
-	cr_assert_eq(bulk_nodes[1].ep.dones.used_cnt, 1);
+	cr_assert_eq(pool_used(&bulk_nodes[1].ep.dones), 1);
 	fake_engine_cfg.room = 0;
 	bulk_post(0);
 	nodes_settle(bulk_nodes, 2);
@@ -79,7 +80,7 @@ Test(core_done, a_notice_waits_for_room)
 	nodes_settle(bulk_nodes, 2);
 	cr_expect(bulk_has_left());
 	cr_expect_eq(bulk_nodes[1].ep.tx_open, 0);
-	cr_expect_eq(bulk_nodes[1].ep.dones.used_cnt, 0);
+	cr_expect_eq(pool_used(&bulk_nodes[1].ep.dones), 0);
 }
 
 Test(core_done, a_notice_ends_with_its_channel)
@@ -90,7 +91,7 @@ Test(core_done, a_notice_ends_with_its_channel)
 	cr_assert_eq(node_poll(&bulk_nodes[0], &bulk_cqe, &bulk_err), -FI_EAVAIL);
 	cr_expect_eq(bulk_err.err, FI_ECONNRESET);
 	cr_expect_eq(bulk_nodes[1].ep.tx_open, 0);
-	cr_expect_eq(bulk_nodes[1].ep.dones.used_cnt, 0);
+	cr_expect_eq(pool_used(&bulk_nodes[1].ep.dones), 0);
 }
 
 /** A fenced operation of the receiver may wait for this very notice. */
@@ -208,7 +209,7 @@ Test(core_done, some_calls_stay_open)
 	for (unsigned round = 0; round < 3; round++) {
 		node_fill(bulk_out, BULK_LEN, 1);
 		send_unmatched_many(5, BULK_LEN);
-		cr_expect_eq(bulk_nodes[1].ep.dones.used_cnt, 3);
+		cr_expect_eq(pool_used(&bulk_nodes[1].ep.dones), 3);
 		cr_expect_eq(core_peer_lookup(&bulk_nodes[1].ep, 0)->held_cnt, 2);
 		receive_many(5, BULK_LEN);
 		cr_expect_eq(core_peer_lookup(&bulk_nodes[1].ep, 0)->held_cnt, 0);

@@ -20,6 +20,7 @@
 
 #include "support/core_pair.h"
 #include "support/fake_tags.h"
+#include "support/pool_used.h"
 #include "util/param.h"
 
 #define NODES     3u
@@ -435,9 +436,9 @@ static void close_nodes(void)
 {
 	for (unsigned n = 0; n < NODES; n++) {
 		cr_assert_eq(nodes[n].ep.tx_open, 0);
-		cr_assert_eq(nodes[n].ep.unexps.used_cnt, 0);
-		cr_assert_eq(nodes[n].ep.rx_reqs.used_cnt, 0);
-		cr_assert_eq(nodes[n].ep.dones.used_cnt, 0);
+		cr_assert_eq(pool_used(&nodes[n].ep.unexps), 0);
+		cr_assert_eq(pool_used(&nodes[n].ep.rx_reqs), 0);
+		cr_assert_eq(pool_used(&nodes[n].ep.dones), 0);
 	}
 	cr_assert_eq(fake_engine_exposed(), 0);
 	cr_assert_eq(fake_engine_retained(), 0);

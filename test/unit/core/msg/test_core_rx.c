@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/core_pair.h"
+#include "support/pool_used.h"
 #include "wire/wire_op.h"
 
 static struct node nodes[2];
@@ -109,7 +110,7 @@ Test(core_rx, a_multi_receive_buffer_takes_messages_until_it_is_full)
 		at += 230;
 	}
 	cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
-	cr_assert_eq(nodes[1].ep.rx_reqs.used_cnt, 0);
+	cr_assert_eq(pool_used(&nodes[1].ep.rx_reqs), 0);
 }
 
 Test(core_rx, a_multi_receive_buffer_takes_unexpected_messages)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "support/core_pair.h"
+#include "support/pool_used.h"
 #include "wire/wire_op.h"
 
 static struct node nodes[2];
@@ -114,7 +115,7 @@ Test(core_rx_bulk, a_cancelled_multi_receive_buffer_is_released_by_its_last_mess
 	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
 	cr_expect_eq(e.e.len, 200);
 	cr_expect(e.e.flags & FI_MULTI_RECV);
-	cr_expect_eq(nodes[1].ep.rx_reqs.used_cnt, 0);
+	cr_expect_eq(pool_used(&nodes[1].ep.rx_reqs), 0);
 }
 
 Test(core_rx_bulk, a_pulled_message_releases_its_id)
@@ -206,7 +207,7 @@ Test(core_rx_bulk, a_discarded_message_has_matched)
 		cr_expect_eq(node_poll(&nodes[1], &e, &err), 1);
 		cr_expect_eq(node_poll(&nodes[0], &e, &err), 1, "claimed: %u", claimed);
 	}
-	cr_expect_eq(nodes[1].ep.unexps.used_cnt, 0);
+	cr_expect_eq(pool_used(&nodes[1].ep.unexps), 0);
 }
 
 Test(core_rx_bulk, a_message_that_is_cut_has_matched)
@@ -284,7 +285,7 @@ Test(core_rx_bulk, malformed_calls_are_refused)
 		cr_expect_eq(core_upcall_table.on_call(chan, ref, bytes, 4 + bad[i].len, 0),
 			     CORE_RX_BAD, "case %zu", i);
 	}
-	cr_expect_eq(nodes[1].ep.unexps.used_cnt, 0);
+	cr_expect_eq(pool_used(&nodes[1].ep.unexps), 0);
 }
 
 Test(core_rx_bulk, reserved_bytes_of_an_announcement_are_refused)
@@ -296,7 +297,7 @@ Test(core_rx_bulk, reserved_bytes_of_an_announcement_are_refused)
 
 	memcpy(bytes + 4, &rndv, sizeof(rndv));
 	cr_expect_eq(core_upcall_table.on_call(chan, ref, bytes, sizeof(bytes), 0), CORE_RX_BAD);
-	cr_expect_eq(nodes[1].ep.unexps.used_cnt, 0);
+	cr_expect_eq(pool_used(&nodes[1].ep.unexps), 0);
 }
 
 /** Refuses a CONT after a gap, a repeated one, and one of another message. */

@@ -6,6 +6,7 @@
 
 #include "core/msg/core_srx.h"
 #include "support/core_pair.h"
+#include "support/pool_used.h"
 
 /* Nodes 0 and 2 send to node 1, which uses srx. */
 #define NODES 3
@@ -78,8 +79,8 @@ Test(core_srx, messages_of_all_lengths_complete_in_the_endpoints_queue)
 		cr_assert(node_check(in, len, (uint32_t)i), "case %zu", i);
 	}
 	cr_expect_eq(nodes[1].rx_cntr.value, i);
-	cr_expect_eq(srx.rx_reqs.used_cnt, 0);
-	cr_expect_eq(nodes[1].ep.rx_reqs.used_cnt, 0);
+	cr_expect_eq(pool_used(&srx.rx_reqs), 0);
+	cr_expect_eq(pool_used(&nodes[1].ep.rx_reqs), 0);
 }
 
 Test(core_srx, a_source_is_the_same_address_for_all_endpoints)
@@ -118,7 +119,7 @@ Test(core_srx, a_multi_receive_buffer_takes_messages_until_it_is_full)
 		cr_expect_eq(e.e.buf, in + 100 * i);
 		cr_expect_eq(!!(e.e.flags & FI_MULTI_RECV), i == 4);
 	}
-	cr_expect_eq(srx.rx_reqs.used_cnt, 0);
+	cr_expect_eq(pool_used(&srx.rx_reqs), 0);
 	/* A buffer with too little room for the next message completes without one. */
 	post(FI_ADDR_UNSPEC, in, 500, false, 0, FI_MULTI_RECV);
 	node_send(&nodes[0], 1, out, 400, false, 0, 0, NULL);
@@ -127,7 +128,7 @@ Test(core_srx, a_multi_receive_buffer_takes_messages_until_it_is_full)
 	cr_expect_eq(node_poll(&nodes[1], &e, &err), 1);
 	cr_expect_eq(node_poll(&nodes[1], &e, &err), 1);
 	cr_expect_eq(e.e.flags, FI_MULTI_RECV);
-	cr_expect_eq(srx.rx_reqs.used_cnt, 0);
+	cr_expect_eq(pool_used(&srx.rx_reqs), 0);
 }
 
 Test(core_srx, a_cancelled_receive_completes_in_the_first_endpoints_queue)
@@ -178,7 +179,7 @@ Test(core_srx, receives_stay_after_an_endpoint_is_closed)
 	post(FI_ADDR_UNSPEC, in, 4, true, 77, 0);
 	nodes_close(nodes, NODES);
 	cr_expect_eq(srx.tagged->unexpected_cnt, 0);
-	cr_expect_eq(srx.rx_reqs.used_cnt, 1);
+	cr_expect_eq(pool_used(&srx.rx_reqs), 1);
 	cr_expect_null(srx.rx.cq, "no endpoint is left that has a queue");
 	core_srx_close(&srx);
 	setup(); /* for teardown */

@@ -12,6 +12,7 @@
 
 #include "core/msg/core_post.h"
 #include "support/core_pair.h"
+#include "support/pool_used.h"
 
 #define NODES    3
 #define TAGS     4
@@ -169,7 +170,7 @@ static void random_run(unsigned steps)
 	}
 	for (n = 0; n < NODES; n++) {
 		cr_assert_eq(nodes[n].ep.tx_open, 0);
-		cr_assert_eq(nodes[n].ep.unexps.used_cnt, 0);
+		cr_assert_eq(pool_used(&nodes[n].ep.unexps), 0);
 		cr_assert_eq(nodes[n].dom.unexpected_used, 0);
 	}
 	cr_assert_eq(fake_engine_retained(), 0);

@@ -9,6 +9,7 @@
 
 #include "core/rpc/core_rpc_post.h"
 #include "support/core_pair.h"
+#include "support/pool_used.h"
 
 static struct node nodes[2];
 static uint8_t resp[64];
@@ -262,7 +263,7 @@ Test(core_rpc_call, the_death_of_the_peer_ends_all_open_calls)
 		cr_assert_eq(bad.err, FI_ECONNRESET);
 	}
 	assert_nothing();
-	cr_assert_eq(nodes[0].ep.rpc.calls.used_cnt, 0);
+	cr_assert_eq(pool_used(&nodes[0].ep.rpc.calls), 0);
 }
 
 Test(core_rpc_call, a_cancelled_call_ends_once_and_its_response_is_dropped)
@@ -278,7 +279,7 @@ Test(core_rpc_call, a_cancelled_call_ends_once_and_its_response_is_dropped)
 	assert_nothing();
 	for (size_t i = 0; i < sizeof(resp); i++)
 		cr_assert_eq(resp[i], 0xA5);
-	cr_assert_eq(nodes[0].ep.rpc.calls.used_cnt, 0);
+	cr_assert_eq(pool_used(&nodes[0].ep.rpc.calls), 0);
 }
 
 Test(core_rpc_call, a_cancelled_call_does_not_complete_again_when_the_peer_dies)

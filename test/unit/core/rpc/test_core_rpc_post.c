@@ -12,6 +12,7 @@
 
 #include "core/rpc/core_rpc_post.h"
 #include "support/core_pair.h"
+#include "support/pool_used.h"
 #include "unit/core/must.h"
 
 #define NODES   2
@@ -172,7 +173,8 @@ static void compare_node(unsigned node)
 	} while (ret[HOT]);
 	MUST(!memcmp(resp[HOT][node], resp[COLD][node], sizeof(resp[HOT][node])));
 	MUST(nodes[HOT][node].cq.intake_cnt == nodes[COLD][node].cq.intake_cnt);
-	MUST(nodes[HOT][node].ep.rpc.calls.used_cnt == nodes[COLD][node].ep.rpc.calls.used_cnt);
+	MUST(pool_used(&nodes[HOT][node].ep.rpc.calls) ==
+	     pool_used(&nodes[COLD][node].ep.rpc.calls));
 }
 
 static void step_settle(void)
@@ -227,7 +229,7 @@ Test(core_rpc_post, a_call_that_the_channel_refuses_leaves_nothing_behind)
 	fake_engine_cfg.credit = 1;
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_eq(call_in(HOT, 0, 1, 1, 1, 1, CALL, 0), -FI_EAGAIN);
-	cr_assert_eq(ep->rpc.calls.used_cnt, 1);
+	cr_assert_eq(pool_used(&ep->rpc.calls), 1);
 	cr_assert_eq(ep->tx_open, 0);
 	fake_engine_cfg.credit = 2;
 	cr_assert_eq(call_in(HOT, 0, 1, 1, 1, 1, CALL, 0), 0);

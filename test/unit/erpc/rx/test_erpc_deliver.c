@@ -9,6 +9,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "support/pool_used.h"
 #include "support/up_count.h"
 #include "unit/erpc/rx/forged.h"
 
@@ -39,7 +40,7 @@ static void ends(struct packet pkt, const char *why)
 		     why);
 	erpc_session_stop(forged_victim);
 	cr_expect_eq(forged_pair.end[0].ep->dg->rx_retained, 0, "%s", why);
-	cr_expect_eq(forged_pair.end[0].ep->bodies.used_cnt, 0, "%s", why);
+	cr_expect_eq(pool_used(&forged_pair.end[0].ep->bodies), 0, "%s", why);
 	forged_victim_close();
 	join();
 }
@@ -227,7 +228,7 @@ Test(erpc_deliver, early_batches_wait_and_report_the_missing_one)
 	cr_assert_eq(received_cnt, 4);
 	for (slot = 0; slot < 4; slot++)
 		cr_expect_eq(received[slot], 100 + slot);
-	cr_expect_eq(forged_pair.end[0].ep->bodies.used_cnt, 0);
+	cr_expect_eq(pool_used(&forged_pair.end[0].ep->bodies), 0);
 	forged_victim_close();
 	forged_check_traffic();
 }

@@ -4,7 +4,7 @@
  *
  * Invariants:
  *	posted			hashed_cnt receives, each in the table of its shape or in excess,
- *				then fresh_cnt younger ones that are CORE_MATCH_UNHASHED
+ *				then younger ones that are CORE_MATCH_UNHASHED
  *	bit s of live		recv_shapes[s].cnt > 0
  *	bit s of indexed	msg_shapes[s].table holds all unexpected messages; else it is empty
  *
@@ -112,7 +112,7 @@ static struct util_list *core_match_fresh(struct core_match *m)
 
 	if (!m->hashed_cnt)
 		return it->next;
-	for (left = m->fresh_cnt; left; left--)
+	for (left = core_match_fresh_cnt(m); left; left--)
 		it = it->prev;
 	return it;
 }
@@ -123,8 +123,8 @@ void core_match_hash_all(struct core_match *m)
 
 	for (it = core_match_fresh(m); it != &m->posted; it = it->next)
 		core_match_recv_hash(m, UTIL_CONTAINER_OF(it, struct core_match_recv, order));
-	m->hashed_cnt += m->fresh_cnt;
-	m->fresh_cnt = 0;
+	m->hashed_cnt += core_match_fresh_cnt(m);
+	m->past_cnt = m->seq;
 }
 
 static void core_match_tables_trim(struct core_match *m)
@@ -208,7 +208,7 @@ struct core_match_recv *core_match_find_cold(struct core_match *m, uint64_t tag,
 {
 	struct core_match_recv *found = NULL;
 
-	if (m->fresh_cnt > CORE_MATCH_LAZY)
+	if (core_match_fresh_cnt(m) > CORE_MATCH_LAZY)
 		core_match_hash_all(m);
 	if (m->hashed_cnt)
 		found = core_match_find_hashed(m, tag, src);

@@ -74,7 +74,7 @@ struct core_match {
 	struct util_list unexpected; /* core_match_msg.order */
 	uint64_t seq;                /* of the next receive */
 	size_t hashed_cnt;           /* posted receives in a table or in excess */
-	size_t fresh_cnt;            /* unhashed receives, all younger than the hashed ones */
+	uint64_t past_cnt;           /* posted receives of all time that are hashed or gone */
 	uint8_t live;                /* bit per recv_shapes[]: the table has receives */
 	uint8_t indexed;             /* bit per msg_shapes[]: has every unexpected message */
 	/* Fields of the cold half. */
@@ -111,10 +111,20 @@ static inline bool core_match_has_no_unexp(struct core_match *m)
 	return util_list_is_empty(&m->unexpected);
 }
 
+/** Returns the number of receives that are not hashed: the youngest ones. */
+static inline size_t core_match_fresh_cnt(const struct core_match *m)
+{
+	return m->seq - m->past_cnt;
+}
+
+static inline size_t core_match_posted_cnt(const struct core_match *m)
+{
+	return m->hashed_cnt + core_match_fresh_cnt(m);
+}
+
 /** Appends `recv` as the youngest posted receive. */
 static inline void core_match_queue(struct core_match *m, struct core_match_recv *recv)
 {
-	m->fresh_cnt++;
 	recv->seq = m->seq++;
 	recv->shape = CORE_MATCH_UNHASHED;
 	recv->listed = 0;
@@ -140,6 +150,7 @@ static inline struct core_match_recv *core_match_oldest(struct core_match *m, ui
 	if (util_list_is_empty(&m->posted))
 		return NULL;
 	recv = UTIL_CONTAINER_OF(m->posted.next, struct core_match_recv, order);
+	UTIL_OPAQUE(recv);
 	return core_match_accepts(recv, tag, src) ? recv : NULL;
 }
 
@@ -157,7 +168,7 @@ static inline struct core_match_recv *core_match_find(struct core_match *m, uint
 /** Removes a queued receive that is not hashed. */
 static inline void core_match_unqueue(struct core_match *m, struct core_match_recv *recv)
 {
-	m->fresh_cnt--;
+	m->past_cnt++;
 	core_match_unlink(&recv->order);
 }
 

@@ -82,7 +82,7 @@ void core_msg_ep_show(struct core_ep *ep)
 		stats->unexpected_queue = 0;
 		return;
 	}
-	stats->posted_now = rx->rx_reqs.used_cnt;
+	stats->posted_now = core_match_posted_cnt(rx->tagged) + core_match_posted_cnt(rx->msg);
 	stats->posted_most = rx->rx_reqs.used_most;
 	stats->unexpected_queue = rx->tagged->unexpected_cnt + rx->msg->unexpected_cnt;
 }

@@ -91,7 +91,7 @@ static bool core_offload_has_all_but_one(const struct core_offload *of)
 {
 	const struct core_match *m = of->ep->tagged;
 
-	return m->hashed_cnt + m->fresh_cnt == of->queued_cnt + 1u;
+	return core_match_posted_cnt(m) == of->queued_cnt + 1u;
 }
 
 /** Returns true if no older receive outside of the list could take a message of this one. */
@@ -183,7 +183,7 @@ static int core_offload_try(struct core_offload *of, struct core_rx_req *req, bo
 static bool core_offload_has_changed(struct core_offload *of)
 {
 	const struct core_match *m = of->ep->tagged;
-	size_t cnt = m->hashed_cnt + m->fresh_cnt;
+	size_t cnt = core_match_posted_cnt(m);
 	bool changed = of->seen_seq != m->seq || of->seen_cnt != cnt;
 
 	of->seen_seq = m->seq;

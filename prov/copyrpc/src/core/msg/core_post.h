@@ -51,8 +51,7 @@ UTIL_INLINE bool core_post_push_pending(const struct core_ep *ep, struct core_pe
 					void *context, bool tagged, bool silent)
 {
 	if (silent)
-		return !ep->tx.cntr &&
-		       core_pending_push_quiet(&peer->pending, peer->chan, context, tagged);
+		return core_pending_push_quiet(&peer->pending, peer->chan, context, tagged);
 	return ep->tx.plain && core_pending_push(&peer->pending, peer->chan, context, tagged);
 }
 
@@ -92,9 +91,10 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 			context = kept.context;
 		if (UTIL_UNLIKELY(ret != 1)) {
 			if (ret < 0)
-				return core_tx_send_buf_cold(ep, kept.buf, kept.len, kept.dest,
-							     keeps_ctx ? tag : kept.tag, data,
-							     context, cold_flags, tagged, silent);
+				return core_tx_send_buf_cold(peer->ep, kept.buf, kept.len,
+							     kept.dest, keeps_ctx ? tag : kept.tag,
+							     data, context, cold_flags, tagged,
+							     silent);
 			if (flags & FI_INJECT_COMPLETE)
 				core_tx_copied_cold(peer, kept.len, tagged, ret);
 		}
@@ -107,8 +107,8 @@ UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t
 		}
 	}
 	if (silent) {
-		if (UTIL_UNLIKELY(ep->tx.cntr))
-			core_tx_complete_cold(ep, NULL, flags, tagged, silent);
+		if (UTIL_UNLIKELY(peer->ep->tx.cntr)) /* `ep` would have to survive the call */
+			core_tx_complete_cold(peer->ep, NULL, flags, tagged, silent);
 		return 0;
 	}
 	if (UTIL_UNLIKELY(!cq) && (flags & FI_COMPLETION))
@@ -139,21 +139,22 @@ UTIL_INLINE ssize_t core_rx_post_buf(struct core_ep *ep, void *buf, size_t len, 
 
 		if (UTIL_UNLIKELY(ep->lists))
 			goto cold;
-		if (src != FI_ADDR_UNSPEC) {
-			peer = core_peer_lookup(ep, src);
-			if (UTIL_UNLIKELY(!peer || peer->state == CORE_PEER_DEAD))
-				goto cold;
+		peer = core_peer_lookup(ep, src); /* FI_ADDR_UNSPEC: NULL */
+		if (UTIL_LIKELY(peer && peer->state != CORE_PEER_DEAD))
 			source = peer->id;
-		}
+		else if (UTIL_UNLIKELY(src != FI_ADDR_UNSPEC))
+			goto cold;
 	}
-	if (UTIL_UNLIKELY(!req || !core_match_has_no_unexp(m) || (flags & FI_MULTI_RECV)))
+	if (UTIL_UNLIKELY(!req || !core_match_has_no_unexp(m)))
+		goto cold;
+	if (!tagged && UTIL_UNLIKELY(flags & FI_MULTI_RECV))
 		goto cold;
 	util_pool_take(&ep->rx_reqs, req);
 	req->match.tag = tag;
 	req->match.ignore = ignore;
 	req->match.src = source;
-	req->tagged = tagged;
-	req->is_multi = false;
+	if (!tagged)
+		req->is_multi = false;
 	core_rx_dest_init(&req->dest, context, flags, buf, len);
 	core_match_queue(m, &req->match);
 	return 0;

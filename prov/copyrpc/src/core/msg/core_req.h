@@ -69,10 +69,10 @@ static inline struct core_tx_req *core_tx_req_of(struct core_op *op)
 /** Destination of a message: receive buffer and completion. */
 struct core_dest {
 	struct core_rx_req *multi; /* multi-receive buffer that contains it, or NULL */
-	bool silent;               /* FI_DISCARD: the bytes are dropped, no completion */
 	void *context;
-	uint64_t flags; /* FI_COMPLETION as posted */
-	size_t len;     /* sum of iov */
+	/* FI_COMPLETION as posted; FI_DISCARD: the bytes are dropped, without a completion */
+	uint64_t flags;
+	size_t len; /* sum of iov */
 	size_t iov_cnt;
 	struct iovec iov[CORE_RX_IOV_MAX];
 };
@@ -82,7 +82,6 @@ static inline void core_rx_dest_init(struct core_dest *dest, void *context, uint
 				     void *buf, size_t len)
 {
 	dest->multi = NULL;
-	dest->silent = false;
 	dest->context = context;
 	dest->flags = flags;
 	dest->len = len;
@@ -96,8 +95,8 @@ static inline void core_rx_dest_init(struct core_dest *dest, void *context, uint
 
 struct core_rx_req {
 	struct core_match_recv match;
-	bool tagged;
-	bool is_multi;    /* FI_MULTI_RECV: dest is the unused rest of the buffer */
+	/* FI_MULTI_RECV: dest is the unused rest of the buffer. Undefined in a tagged receive. */
+	bool is_multi;
 	bool retired;     /* multi: accepts no more messages */
 	uint32_t pending; /* multi: matched messages that have not completed */
 	size_t multi_len; /* multi: length as posted */

@@ -57,7 +57,7 @@ void core_dest_complete(struct core_ep *ep, const struct core_dest *dest,
 	size_t len = total < dest->len ? total : dest->len;
 	void *buf = dest->multi ? dest->iov[0].iov_base : NULL;
 
-	if (dest->silent)
+	if (dest->flags & FI_DISCARD)
 		return;
 	if (dest->multi && core_rx_multi_done(ep, dest->multi))
 		flags |= FI_MULTI_RECV;
@@ -315,25 +315,28 @@ UTIL_INLINE struct core_rx_req *core_rx_oldest(struct core_peer *peer, uint32_t 
  * function call. `op` is a constant. `asked`: the receive must have FI_COMPLETION. Returns false,
  * and does nothing, in all other cases: the receive does not match, no `cq`, no room in it.
  */
-UTIL_INLINE bool core_rx_quick(struct core_peer *peer, struct core_cq *cq, bool asked, uint32_t op,
-			       const uint8_t *data, uint32_t len)
+UTIL_INLINE bool core_rx_quick(struct core_chan *chan, bool asked, uint32_t op, const uint8_t *data,
+			       uint32_t len)
 {
-	struct core_ep *ep = peer->ep;
+	struct core_ep *ep = chan->peer->ep;
+	struct core_cq *const *queue = asked ? &ep->rx.requested : &ep->rx.plain;
+	struct core_cq *cq = *queue;
 	struct core_rx_req *req;
 	uint64_t tag;
 
 	if (UTIL_UNLIKELY(!cq || !core_cq_has_room(cq)))
 		return false;
-	req = core_rx_oldest(peer, op, data, len, &tag);
+	req = core_rx_oldest(chan->peer, op, data, len, &tag);
 	if (UTIL_UNLIKELY(!req || req->match.shape != CORE_MATCH_UNHASHED))
 		return false;
 	if (asked && UTIL_UNLIKELY(!(req->dest.flags & FI_COMPLETION)))
 		return false;
-	len -= wire_ext_len(op);
-	core_cqe_fill(core_cq_take(cq), req->dest.context, core_rx_flags(op), len, NULL,
-		      core_rx_cq_data(op, data), tag, peer->fi_addr);
-	util_copy_short(req->dest.iov[0].iov_base, data + wire_ext_len(op), len);
 	core_match_unqueue(core_rx_matcher(ep, op), &req->match);
+	len -= wire_ext_len(op);
+	cq = UTIL_REREAD(*queue);
+	core_cqe_fill(core_cq_take(cq), req->dest.context, core_rx_flags(op), len, NULL,
+		      core_rx_cq_data(op, data), tag, UTIL_REREAD(chan->peer)->fi_addr);
+	util_copy_short(req->dest.iov[0].iov_base, data + wire_ext_len(op), len);
 	util_pool_release(&ep->rx_reqs, req);
 	return true;
 }
@@ -389,23 +392,21 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(struct
  * One function per common operation and kind of CQ binding: all receives write a completion, or
  * only those with FI_COMPLETION (_asked). Functions, so that each saves only the registers it uses.
  */
-#define CORE_RX_ON(function, cq, asked, common)                                                    \
+#define CORE_RX_ON(function, asked, common)                                                        \
 	static CORE_RX_OUT_OF_LINE enum core_rx_verdict function(                                  \
 		struct core_chan *chan, uint32_t op, const uint8_t *data, uint32_t len,            \
 		core_retain_t retain)                                                              \
 	{                                                                                          \
-		struct core_peer *peer = chan->peer;                                               \
-                                                                                                   \
-		if (core_rx_quick(peer, peer->ep->rx.cq, asked, common, data, len))                \
+		if (core_rx_quick(chan, asked, common, data, len))                                 \
 			return CORE_RX_DONE;                                                       \
 		return core_rx_on_msg_cold(chan, op, data, len, retain);                           \
 	}
 
-CORE_RX_ON(core_rx_on_data, plain, false, CORE_RX_DATA)
-CORE_RX_ON(core_rx_on_plain, plain, false, CORE_RX_PLAIN)
-CORE_RX_ON(core_rx_on_tagged_asked, requested, true, CORE_RX_TAGGED)
-CORE_RX_ON(core_rx_on_data_asked, requested, true, CORE_RX_DATA)
-CORE_RX_ON(core_rx_on_plain_asked, requested, true, CORE_RX_PLAIN)
+CORE_RX_ON(core_rx_on_data, false, CORE_RX_DATA)
+CORE_RX_ON(core_rx_on_plain, false, CORE_RX_PLAIN)
+CORE_RX_ON(core_rx_on_tagged_asked, true, CORE_RX_TAGGED)
+CORE_RX_ON(core_rx_on_data_asked, true, CORE_RX_DATA)
+CORE_RX_ON(core_rx_on_plain_asked, true, CORE_RX_PLAIN)
 
 static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_other(struct core_chan *chan,
 								 uint32_t op, const uint8_t *data,
@@ -429,7 +430,7 @@ enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const u
 {
 	if (op != CORE_RX_TAGGED || UTIL_UNLIKELY(len > UTIL_COPY_SHORT))
 		return core_rx_on_other(chan, op, data, len, retain);
-	if (core_rx_quick(chan->peer, chan->peer->ep->rx.plain, false, CORE_RX_TAGGED, data, len))
+	if (core_rx_quick(chan, false, CORE_RX_TAGGED, data, len))
 		return CORE_RX_DONE;
 	return chan->peer->ep->rx.selective ? core_rx_on_tagged_asked(chan, op, data, len, retain)
 					    : core_rx_on_msg_cold(chan, op, data, len, retain);

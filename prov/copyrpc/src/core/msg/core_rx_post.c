@@ -98,8 +98,7 @@ ssize_t core_rx_post(struct core_ep *ep, const struct core_recv *r)
 	}
 	req->match.tag = r->tag;
 	req->match.ignore = r->ignore;
-	req->tagged = r->tagged;
-	req->is_multi = r->flags & FI_MULTI_RECV;
+	req->is_multi = !r->tagged && (r->flags & FI_MULTI_RECV);
 	core_rx_fill_dest(&req->dest, r);
 	if (UTIL_UNLIKELY(req->is_multi)) {
 		req->retired = false;
@@ -234,10 +233,11 @@ static bool core_rx_fail_recv(struct core_ep *ep, struct core_match *m,
 			      struct core_match_recv *recv, int err)
 {
 	struct core_rx_req *req = UTIL_CONTAINER_OF(recv, struct core_rx_req, match);
+	bool tagged = m == ep->tagged, multi = !tagged && req->is_multi;
 	struct fi_cq_err_entry entry = {
 		.op_context = req->dest.context,
-		.flags = FI_RECV | (req->tagged ? FI_TAGGED : FI_MSG) |
-			 (req->is_multi && !req->pending ? FI_MULTI_RECV : 0),
+		.flags = FI_RECV | (tagged ? FI_TAGGED : FI_MSG) |
+			 (multi && !req->pending ? FI_MULTI_RECV : 0),
 		.tag = recv->tag,
 		.err = -err,
 		.prov_errno = -err,
@@ -251,7 +251,7 @@ static bool core_rx_fail_recv(struct core_ep *ep, struct core_match *m,
 		core_cntr_add_err(ep->rx.cntr, 1);
 	if (ep->rx.cq)
 		core_cq_write_err(ep->rx.cq, &entry, FI_ADDR_NOTAVAIL);
-	if (req->is_multi && req->pending)
+	if (multi && req->pending)
 		req->retired = true; /* the last message in it frees it */
 	else
 		util_pool_release(&ep->rx_reqs, req);

@@ -395,7 +395,7 @@ void core_unexp_discard(struct core_unexp *in)
 	}
 	core_unexp_drop_retained(in);
 	core_unexp_drop_buf(in);
-	in->dest = (struct core_dest){ .silent = true };
+	in->dest = (struct core_dest){ .flags = FI_DISCARD };
 	in->matched = true;
 	if ((in->op & WIRE_OP_MASK) == WIRE_OP_PART && in->received < in->total)
 		return; /* core_unexp_bytes drops the rest, then calls core_unexp_end */

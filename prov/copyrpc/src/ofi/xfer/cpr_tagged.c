@@ -12,7 +12,7 @@ CPR_XFER_CALL(cpr_tagged_recv, cpr_tagged_recv_guarded,
 	      (struct fid_ep * fid, void *buf, size_t len, void *desc, fi_addr_t src_addr,
 	       uint64_t tag, uint64_t ignore, void *context),
 	      cpr_xfer_recv_buf(cpr_ep_of(fid), buf, len, src_addr, tag, ignore, context,
-				cpr_ep_of(fid)->rx_flags &FI_COMPLETION, true, guarded))
+				cpr_ep_of(fid)->rx_flags, true, guarded))
 
 static ssize_t cpr_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc,
 				size_t count, fi_addr_t src_addr, uint64_t tag, uint64_t ignore,
