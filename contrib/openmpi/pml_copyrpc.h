@@ -22,6 +22,12 @@
 /** Completions that one fi_cq_read() takes. */
 #define PML_CQ_BATCH 32
 
+/* pml_copyrpc_component.c */
+extern mca_pml_base_component_t mca_pml_copyrpc_component;
+
+/* The other variables and functions: addressed without the global offset table. */
+#pragma GCC visibility push(hidden)
+
 /** Largest number of processes that MPI_Init() connects to. */
 #define PML_CONNECT_MAX 64
 
@@ -54,10 +60,13 @@ struct pml {
 	/** Alias whose sends complete when their buffer may be used again, or NULL. */
 	struct fid_ep *copied_ep;
 	struct fid_ep *blocking_ep; /**< takes blocking sends with a request: copied_ep, or ep */
-	bool threads;               /**< MPI_THREAD_MULTIPLE: locks are taken */
-	bool directed;              /**< the provider has FI_DIRECTED_RECV and the user wants it */
-	/** A complete send may wait in the provider for the next read of the queue. */
-	volatile bool held;
+	/**
+	 * Reasons for which receives take the general path: threads, a provider without directed
+	 * receives, each one in deferred_recvs.
+	 */
+	volatile size_t recv_detours;
+	bool threads;  /**< MPI_THREAD_MULTIPLE: locks are taken */
+	bool directed; /**< the provider has FI_DIRECTED_RECV and the user wants it */
 	size_t inject_size;
 
 	/* completions: pml_copyrpc_progress.c */
@@ -107,7 +116,17 @@ struct pml_pvars {
 	unsigned long long failures;
 };
 
+/** Hides a variable in memory from the optimizer, which else keeps it in a register, too. */
+#define PML_KEEP(variable) __asm__("" : "+m"(variable))
+
 extern struct pml pml;
+
+/**
+ * A complete send may wait in the provider for the next read of the queue. By itself, so that its
+ * address needs no register.
+ */
+extern volatile bool pml_held;
+
 extern struct pml_pvars pml_pvars;
 extern mca_pml_base_module_t pml_module;
 
@@ -122,9 +141,6 @@ extern mca_pml_base_module_t pml_module;
 		if (pml.threads)                                                                   \
 			opal_mutex_unlock(mutex);                                                  \
 	} while (0)
-
-/* pml_copyrpc_component.c */
-extern mca_pml_base_component_t mca_pml_copyrpc_component;
 
 /* pml_copyrpc_fabric.c */
 int pml_fabric_open(bool threads);
@@ -179,7 +195,7 @@ void pml_let_go_cold(void);
 /** Lets those sends leave that are complete and still in the provider. */
 static inline void pml_let_go(void)
 {
-	if (pml.held)
+	if (pml_held)
 		pml_let_go_cold();
 }
 
@@ -217,5 +233,7 @@ int pml_probe_mrecv(void *buf, size_t count, struct ompi_datatype_t *type,
 
 /* pml_copyrpc_start.c */
 int pml_start(size_t count, struct ompi_request_t **requests);
+
+#pragma GCC visibility pop
 
 #endif

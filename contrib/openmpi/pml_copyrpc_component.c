@@ -11,6 +11,7 @@
 #include "pml_copyrpc_request.h"
 
 struct pml pml;
+volatile bool pml_held;
 
 static void param(const char *name, const char *help, mca_base_var_type_t type, void *value)
 {

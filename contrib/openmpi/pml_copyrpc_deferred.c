@@ -41,13 +41,19 @@ int pml_deferred_send(struct pml_request *req)
 	return OMPI_SUCCESS;
 }
 
+static void deferred_count_recv(int by)
+{
+	pml.deferred_recv_cnt += by;
+	pml.recv_detours += by;
+}
+
 /** Queues a receive. Returns OMPI_SUCCESS. */
 int pml_deferred_recv(struct pml_request *req)
 {
 	PML_LOCK(&pml.deferred_lock);
 	opal_list_append(&pml.deferred_recvs, item_of(req));
 	req->deferred = true;
-	pml.deferred_recv_cnt++;
+	deferred_count_recv(1);
 	pml_pvar_add(&pml_pvars.refused_recvs, 1);
 	PML_UNLOCK(&pml.deferred_lock);
 	return OMPI_SUCCESS;
@@ -65,7 +71,7 @@ bool pml_deferred_cancel(struct pml_request *req)
 	if (mine) {
 		opal_list_remove_item(&pml.deferred_recvs, item_of(req));
 		req->deferred = false;
-		pml.deferred_recv_cnt--;
+		deferred_count_recv(-1);
 	}
 	PML_UNLOCK(&pml.deferred_lock);
 	if (mine) {
@@ -155,7 +161,7 @@ static void deferred_run_recvs(opal_list_t *failed)
 		}
 		if (rc)
 			opal_list_append(failed, item);
-		pml.deferred_recv_cnt--;
+		deferred_count_recv(-1);
 	}
 }
 

@@ -178,6 +178,7 @@ int pml_fabric_open(bool threads)
 		return OMPI_ERR_NOT_AVAILABLE;
 	}
 	pml.inject_size = pml.info->tx_attr->inject_size;
+	pml.recv_detours = (size_t)threads + !pml.directed;
 	fabric_open_alias();
 	fabric_open_match();
 	fabric_open_blocking();

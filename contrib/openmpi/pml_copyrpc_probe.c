@@ -157,7 +157,7 @@ static void watch_post(struct probe_watch *watch, int src, struct ompi_communica
 	pml_recv_target(req, src, 0);
 	req->tag |= PML_TAG_NEVER;
 	req->base.req_tag = PML_INTERNAL_TAG;
-	if (pml_recv_post_run(req, NULL, 0) == 0)
+	if (pml_recv_post(req) == 0)
 		watch->req = req;
 	else
 		pml_request_return(req);

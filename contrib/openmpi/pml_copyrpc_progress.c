@@ -163,7 +163,7 @@ static inline ssize_t progress_read(struct fi_cq_err_entry *err)
 {
 	ssize_t n;
 
-	pml.held = false;
+	pml_held = false;
 	n = fi_cq_read(pml.cq, pml.entries, PML_CQ_BATCH);
 	if (OPAL_LIKELY(n > 0)) {
 		pml.next = pml.entries;
@@ -242,6 +242,6 @@ void pml_let_go_cold(void)
 		(void)pml_progress();
 		return;
 	}
-	pml.held = false;
+	pml_held = false;
 	(void)fi_cq_read(pml.cq, NULL, 0);
 }

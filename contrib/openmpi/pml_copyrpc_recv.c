@@ -15,10 +15,14 @@ struct recv_target {
 	fi_addr_t addr;
 };
 
-/* Sets the target of a receive. Returns false if its source is not looked up yet. */
+/*
+ * Sets the target of a receive. Returns false if its source is not looked up yet. `general`: for
+ * any tag, and for receives that are not directed; otherwise returns false for a tag that is
+ * folded.
+ */
 static __opal_attribute_always_inline__ inline bool recv_target_set(struct recv_target *target,
 								    const struct pml_comm *comm,
-								    int src, int tag)
+								    int src, int tag, bool general)
 {
 	target->bits = comm->context;
 	target->ignore = PML_TAG_SYNC;
@@ -27,14 +31,18 @@ static __opal_attribute_always_inline__ inline bool recv_target_set(struct recv_
 		target->bits |= (uint32_t)tag;
 	else if (tag == MPI_ANY_TAG)
 		target->ignore |= PML_ANY_TAG_MASK;
-	else
+	else if (pml_tag_is_kept(tag))
+		target->bits |= pml_tag_bits_kept(tag);
+	else if (general)
 		target->bits |= pml_tag_bits(tag);
+	else
+		return false;
 	if (OPAL_UNLIKELY(src == MPI_ANY_SOURCE)) {
 		target->ignore |= PML_SOURCE_MASK;
 		return true;
 	}
 	target->bits |= (uint64_t)(uint32_t)src << PML_SOURCE_SHIFT;
-	if (!pml.directed)
+	if (general && !pml.directed)
 		return true;
 	if (OPAL_UNLIKELY(comm->peers[src] == NULL))
 		return false;
@@ -42,16 +50,12 @@ static __opal_attribute_always_inline__ inline bool recv_target_set(struct recv_
 	return true;
 }
 
-static __opal_attribute_always_inline__ inline void recv_aim(struct pml_request *req, int src,
-							     int tag,
-							     const struct recv_target *target)
+/* Sets what debuggers read of the target. */
+static inline void recv_describe(struct pml_request *req, int src, int tag)
 {
 	req->base.req_peer = src;
 	req->base.req_tag = tag;
-	req->base.req_ompi.req_status.MPI_TAG = MPI_ANY_TAG; /* debuggers: not matched */
-	req->tag = target->bits;
-	req->ignore = target->ignore;
-	req->addr = target->addr;
+	req->base.req_ompi.req_status.MPI_TAG = MPI_ANY_TAG; /* not matched */
 }
 
 /** Aims a receive or probe. */
@@ -61,8 +65,11 @@ void pml_recv_target(struct pml_request *req, int src, int tag)
 
 	if (src != MPI_ANY_SOURCE && pml.directed)
 		(void)pml_peer_of(req->base.req_comm, src); /* looks it up */
-	(void)recv_target_set(&target, pml_comm_of(req->base.req_comm), src, tag);
-	recv_aim(req, src, tag, &target);
+	(void)recv_target_set(&target, pml_comm_of(req->base.req_comm), src, tag, true);
+	recv_describe(req, src, tag);
+	req->tag = target.bits;
+	req->ignore = target.ignore;
+	req->addr = target.addr;
 }
 
 static int recv_prepare_unpack(struct pml_request *req, void *buf, size_t count,
@@ -110,6 +117,11 @@ ssize_t pml_recv_post_flags(struct pml_request *req)
 	return fi_trecvmsg(pml.ep, &msg, req->flags);
 }
 
+static int recv_refused(struct pml_request *req, ssize_t error)
+{
+	return error == -FI_EAGAIN ? pml_deferred_recv(req) : pml_request_errno(error, "fi_trecv");
+}
+
 /* Posts a receive that is prepared, or queues it behind those that the provider refused. */
 static inline int recv_begin(struct pml_request *req)
 {
@@ -118,9 +130,7 @@ static inline int recv_begin(struct pml_request *req)
 	if (OPAL_UNLIKELY(pml.deferred_recv_cnt != 0))
 		return pml_deferred_recv(req);
 	rc = pml_recv_post(req);
-	if (OPAL_LIKELY(rc == 0))
-		return OMPI_SUCCESS;
-	return rc == -FI_EAGAIN ? pml_deferred_recv(req) : pml_request_errno(rc, "fi_trecv");
+	return OPAL_LIKELY(rc == 0) ? OMPI_SUCCESS : recv_refused(req, rc);
 }
 
 static void recv_finish_packed(struct pml_request *req, size_t len)
@@ -176,44 +186,58 @@ static __opal_attribute_noinline__ int recv_irecv_general(void *buf, size_t coun
 	return OMPI_SUCCESS;
 }
 
-/* Ends a call whose receive the provider did not take. */
-static __opal_attribute_noinline__ int recv_refused(struct pml_request *req, ssize_t error,
-						    struct ompi_request_t **request)
+/*
+ * Ends a call with a request that pml_recv_irecv() has taken: the provider refused it with `error`,
+ * or it was not posted yet (0). Sets what the request needs for another try.
+ */
+static __opal_attribute_noinline__ int recv_irecv_taken(struct ompi_request_t **request,
+							ssize_t error)
 {
-	int rc =
-		error == -FI_EAGAIN ? pml_deferred_recv(req) : pml_request_errno(error, "fi_trecv");
+	struct pml_request *req = (struct pml_request *)*request;
+	mca_pml_base_request_t *b = &req->base;
+	int rc;
 
+	pml_recv_target(req, b->req_peer, b->req_tag);
+	rc = recv_prepare(req, b->req_addr, b->req_count, b->req_datatype);
 	if (rc == OMPI_SUCCESS)
-		*request = pml_request_ompi(req);
-	else
+		rc = error ? recv_refused(req, error) : recv_begin(req);
+	if (rc != OMPI_SUCCESS) {
 		pml_request_return(req);
+		*request = MPI_REQUEST_NULL;
+	}
 	return rc;
 }
 
 /*
- * Posts a receive. Nothing but its request is needed after the provider's call, and what takes more
- * is known before: with threads, without a free request, into pieces, behind refused receives.
+ * Posts a receive. The request is described before the target is computed, and is in the caller's
+ * variable before the provider's call: what a rare case needs then is in memory, and occupies no
+ * registers.
  */
 int pml_recv_irecv(void *buf, size_t count, struct ompi_datatype_t *type, int src, int tag,
 		   struct ompi_communicator_t *comm, struct ompi_request_t **request)
 {
+	const struct pml_comm *state = pml_comm_of(comm);
 	struct recv_target target;
 	struct pml_request *req;
+	size_t len;
 	ssize_t rc;
 
-	if (OPAL_UNLIKELY(!pml_request_is_free(&mca_pml_base_recv_requests) ||
-			  !pml_dtype_contiguous(type, count) || pml.deferred_recv_cnt != 0 ||
-			  !recv_target_set(&target, pml_comm_of(comm), src, tag)))
+	if (OPAL_UNLIKELY(pml.recv_detours != 0 || !pml_dtype_contiguous(type, count) ||
+			  !pml_request_first(&mca_pml_base_recv_requests, &req)))
 		return recv_irecv_general(buf, count, type, src, tag, comm, request);
-	req = pml_request_take(&mca_pml_base_recv_requests, comm);
+	pml_request_take(&mca_pml_base_recv_requests, req, comm);
 	pml_request_begin(req);
 	pml_request_describe(req, buf, count, type);
-	recv_aim(req, src, tag, &target);
-	rc = pml_recv_post_run(req, (char *)buf + type->super.true_lb, count * type->super.size);
-	if (OPAL_UNLIKELY(rc != 0))
-		return recv_refused(req, rc, request);
+	recv_describe(req, src, tag);
+	len = count * type->super.size;
+	buf = (char *)buf + type->super.true_lb;
+	req->len = len;
 	*request = pml_request_ompi(req);
-	return OMPI_SUCCESS;
+	PML_KEEP(request);
+	if (OPAL_UNLIKELY(!recv_target_set(&target, state, src, tag, false)))
+		return recv_irecv_taken(request, 0);
+	rc = fi_trecv(pml.ep, buf, len, NULL, target.addr, target.bits, target.ignore, &req->op);
+	return OPAL_LIKELY(rc == 0) ? OMPI_SUCCESS : recv_irecv_taken(request, rc);
 }
 
 int pml_recv_recv(void *buf, size_t count, struct ompi_datatype_t *type, int src, int tag,

@@ -55,6 +55,7 @@ struct pml_request {
 	size_t len;
 	struct pml_op op;
 
+	/* Arguments, with buf and len above. A receive that was not refused has len alone. */
 	uint64_t tag, ignore;
 	fi_addr_t addr;
 	uint64_t flags; /**< of fi_trecvmsg(); 0: fi_trecv() */
@@ -157,19 +158,12 @@ static inline ssize_t pml_sync_post_match(struct pml_request *req)
 
 ssize_t pml_recv_post_flags(struct pml_request *req);
 
-/** Posts a receive into one run of bytes. */
-static inline ssize_t pml_recv_post_run(struct pml_request *req, void *buf, size_t len)
-{
-	req->buf = buf;
-	req->len = len;
-	return fi_trecv(pml.ep, buf, len, NULL, req->addr, req->tag, req->ignore, &req->op);
-}
-
 static inline ssize_t pml_recv_post(struct pml_request *req)
 {
 	if (OPAL_UNLIKELY(req->flags != 0))
 		return pml_recv_post_flags(req);
-	return pml_recv_post_run(req, req->buf, req->len);
+	return fi_trecv(pml.ep, req->buf, req->len, NULL, req->addr, req->tag, req->ignore,
+			&req->op);
 }
 
 /*
@@ -183,33 +177,35 @@ static inline int32_t *pml_comm_refs(struct ompi_communicator_t *comm)
 
 struct pml_request *pml_request_get_cold(opal_free_list_t *list, struct ompi_communicator_t *comm);
 
-/** Returns true if pml_request_take() may follow: a request is free, and no thread shares them. */
-static inline bool pml_request_is_free(opal_free_list_t *list)
+/** Sets *req to the request that pml_request_take() takes. Returns false: none. Without threads. */
+static inline bool pml_request_first(opal_free_list_t *list, struct pml_request **req)
 {
-	return !pml.threads && !opal_lifo_is_empty(&list->super);
+	*req = (struct pml_request *)list->super.opal_lifo_head.data.item;
+	return !opal_lifo_is_empty(&list->super);
 }
 
-/** Returns a request that has its initial values, but for the communicator. */
-static inline struct pml_request *pml_request_take(opal_free_list_t *list,
-						   struct ompi_communicator_t *comm)
+/** Takes the first request, which has its initial values, but for the communicator. */
+static inline void pml_request_take(opal_free_list_t *list, struct pml_request *req,
+				    struct ompi_communicator_t *comm)
 {
-	opal_lifo_t *lifo = &list->super;
-	opal_list_item_t *item = (opal_list_item_t *)lifo->opal_lifo_head.data.item;
-	struct pml_request *req = (struct pml_request *)item;
+	opal_list_item_t *item = &req->base.req_ompi.super.super;
 
-	pml_compat_lifo_set(lifo, (opal_list_item_t *)item->opal_list_next);
+	pml_compat_lifo_set(&list->super, (opal_list_item_t *)item->opal_list_next);
 	++*pml_comm_refs(comm);
 	req->base.req_comm = comm;
 	req->base.req_ompi.req_mpi_object.comm = comm;
-	return req;
 }
 
 /** Returns a request as pml_request_take(), or NULL: no memory. */
 static inline struct pml_request *pml_request_get(opal_free_list_t *list,
 						  struct ompi_communicator_t *comm)
 {
-	return OPAL_LIKELY(pml_request_is_free(list)) ? pml_request_take(list, comm)
-						      : pml_request_get_cold(list, comm);
+	struct pml_request *req;
+
+	if (OPAL_UNLIKELY(pml.threads || !pml_request_first(list, &req)))
+		return pml_request_get_cold(list, comm);
+	pml_request_take(list, req, comm);
+	return req;
 }
 
 /** Returns a request to its list, with all that it holds. */
@@ -285,7 +281,8 @@ static inline void pml_recv_done(struct pml_request *req, uint64_t tag, size_t l
 
 	status->MPI_SOURCE = pml_tag_source(tag);
 	status->MPI_TAG = pml_tag_user(tag);
-	status->MPI_ERROR = mpi_error;
+	if (mpi_error != OMPI_SUCCESS)
+		status->MPI_ERROR = mpi_error; /* else it is what it was at the start */
 	status->_ucount = len;
 	if (OPAL_UNLIKELY(req->special || (tag & PML_TAG_SYNC)))
 		pml_recv_done_cold(req, tag, len);

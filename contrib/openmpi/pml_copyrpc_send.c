@@ -46,7 +46,7 @@ int pml_send_internal(struct pml_request *req)
 		pml_request_return(req);
 		return rc;
 	}
-	pml.held = true; /* the user's send is complete, and this one may be in a batch */
+	pml_held = true; /* the user's send is complete, and this one may be in a batch */
 	return OMPI_SUCCESS;
 }
 
@@ -156,48 +156,78 @@ static __opal_attribute_noinline__ int send_isend_request(struct fid_ep *ep, con
  */
 static __opal_attribute_always_inline__ inline bool send_silently(const void *buf, size_t count,
 								  struct ompi_datatype_t *type,
-								  int dst, int tag,
-								  struct ompi_communicator_t *comm)
+								  int dst, uint64_t tag_bits,
+								  const struct pml_comm *comm)
 {
-	const struct pml_comm *state = pml_comm_of(comm);
-	const struct pml_peer *peer = state->peers[dst];
+	const struct pml_peer *peer = comm->peers[dst];
 	size_t len = count * type->super.size;
 
 	if (OPAL_UNLIKELY(len >= pml.silent_end || peer == NULL || peer->deferred_cnt != 0 ||
 			  !pml_dtype_contiguous(type, count)))
 		return false;
 	if (OPAL_UNLIKELY(fi_tsend(pml.silent_ep, (const char *)buf + type->super.true_lb, len,
-				   NULL, peer->addr, state->source | pml_tag_bits(tag), NULL) != 0))
+				   NULL, peer->addr, comm->source | tag_bits, NULL) != 0))
 		return false;
-	pml.held = true;
+	pml_held = true;
 	return true;
+}
+
+/* Returns true for a mode in which a message that is injected is complete. */
+static inline bool send_mode_is_silent(mca_pml_base_send_mode_t mode)
+{
+	return OPAL_LIKELY(mode == MCA_PML_BASE_SEND_STANDARD || mode == MCA_PML_BASE_SEND_READY);
+}
+
+/* Sends in another mode, or with a tag whose bits are not kept: of a nonblocking collective. */
+static __opal_attribute_noinline__ int send_isend_rare(const void *buf, size_t count,
+						       struct ompi_datatype_t *type, int dst,
+						       int tag, mca_pml_base_send_mode_t mode,
+						       struct ompi_communicator_t *comm,
+						       struct ompi_request_t **request)
+{
+	if (!send_mode_is_silent(mode) ||
+	    !send_silently(buf, count, type, dst, pml_tag_bits(tag), pml_comm_of(comm)))
+		return send_isend_request(pml.ep, buf, count, type, dst, tag, mode, comm, request);
+	*request = &ompi_request_empty;
+	return OMPI_SUCCESS;
 }
 
 /*
  * Arguments of a send, in memory during the call of the provider: in registers that survive it each
- * would cost every message a save, a move and a restore.
+ * would cost every message a save, a move and a restore. The last two of MPI_Isend() are in memory
+ * from the start.
  */
 struct send_args {
 	const void *buf;
 	size_t count;
 	struct ompi_datatype_t *type;
 	int dst, tag;
-	mca_pml_base_send_mode_t mode;
 };
 
-#define SEND_KEEP(args) __asm__("" : "+m"(args)) /* hides the values from the optimizer */
+/* Sends what has to have a request, in a mode that is silent. */
+static __opal_attribute_noinline__ int send_isend_kept(const struct send_args *kept,
+						       struct ompi_communicator_t *comm,
+						       struct ompi_request_t **request)
+{
+	return send_isend_request(pml.ep, kept->buf, kept->count, kept->type, kept->dst, kept->tag,
+				  MCA_PML_BASE_SEND_STANDARD, comm, request);
+}
 
 int pml_send_isend(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
 		   mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
 		   struct ompi_request_t **request)
 {
-	struct send_args kept = { buf, count, type, dst, tag, mode };
+	const struct pml_comm *state = pml_comm_of(comm);
+	struct send_args kept;
 
-	SEND_KEEP(kept);
-	if (OPAL_UNLIKELY(mode != MCA_PML_BASE_SEND_STANDARD && mode != MCA_PML_BASE_SEND_READY) ||
-	    !send_silently(buf, count, type, dst, tag, comm))
-		return send_isend_request(pml.ep, kept.buf, kept.count, kept.type, kept.dst,
-					  kept.tag, kept.mode, comm, request);
+	if (OPAL_UNLIKELY(!pml_tag_is_kept(tag) || !send_mode_is_silent(mode)))
+		return send_isend_rare(buf, count, type, dst, tag, mode, comm, request);
+	kept = (struct send_args){ buf, count, type, dst, tag };
+	PML_KEEP(kept);
+	PML_KEEP(comm);
+	PML_KEEP(request);
+	if (!send_silently(buf, count, type, dst, pml_tag_bits_kept(tag), state))
+		return send_isend_kept(&kept, comm, request);
 	*request = &ompi_request_empty;
 	return OMPI_SUCCESS;
 }

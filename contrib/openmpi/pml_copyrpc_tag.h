@@ -70,6 +70,17 @@ static __attribute__((noinline, const, unused)) uint64_t pml_tag_bits_negative(i
 	return (0u - pml_tag_fold(0u - (uint32_t)tag)) & PML_TAG_MASK;
 }
 
+/** Returns true for tags that pml_tag_bits_kept() takes: users', and those of most collectives. */
+static inline bool pml_tag_is_kept(int tag)
+{
+	return tag > -(int)PML_TAG_EXACT;
+}
+
+static inline uint64_t pml_tag_bits_kept(int tag)
+{
+	return (uint32_t)tag & (uint32_t)PML_TAG_MASK;
+}
+
 /** Returns the bits of an MPI tag: at most PML_TAG_MAX, or a negative one, folded. */
 static inline uint64_t pml_tag_bits(int tag)
 {

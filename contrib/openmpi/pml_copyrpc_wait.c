@@ -264,7 +264,7 @@ void pml_wait_for(ompi_request_t *r)
 }
 
 /* Waits for a request. Returns false if it is persistent, in error, or not of this component. */
-static inline bool wait_is_plain(ompi_request_t *r)
+static __opal_attribute_always_inline__ inline bool wait_is_plain(ompi_request_t *r)
 {
 	if (r->req_type != OMPI_REQUEST_PML)
 		return false;
@@ -274,12 +274,11 @@ static inline bool wait_is_plain(ompi_request_t *r)
 	       (!r->req_persistent && r->req_status.MPI_ERROR == OMPI_SUCCESS);
 }
 
-/*
- * Waits for requests in turn and frees them, up to the first one that is not plain: not of this
- * component, persistent, or in error. Returns their number.
- */
-static size_t wait_plain(size_t cnt, ompi_request_t **requests, ompi_status_public_t *statuses)
+/* Does what wait_plain() says. `statuses` is a constant if none are wanted. */
+static __opal_attribute_always_inline__ inline size_t wait_plain_into(
+	size_t cnt, ompi_request_t **requests, ompi_status_public_t *statuses)
 {
+	ompi_request_t *const null = MPI_REQUEST_NULL;
 	size_t i;
 
 	for (i = 0; i < cnt; i++) {
@@ -289,11 +288,39 @@ static size_t wait_plain(size_t cnt, ompi_request_t **requests, ompi_status_publ
 			break;
 		if (statuses != MPI_STATUSES_IGNORE)
 			OMPI_COPY_STATUS(&statuses[i], r->req_status, false);
-		requests[i] = MPI_REQUEST_NULL;
+		requests[i] = null;
 		if (r != &ompi_request_empty)
 			pml_request_return((struct pml_request *)r);
 	}
 	return i;
+}
+
+/* Frees the short sends in front. Returns their number. */
+static inline size_t wait_empty(size_t cnt, ompi_request_t **requests)
+{
+	ompi_request_t *const empty = &ompi_request_empty, *const null = MPI_REQUEST_NULL;
+	size_t i;
+
+	for (i = 0; i < cnt && requests[i] == empty; i++)
+		requests[i] = null;
+	return i;
+}
+
+static __opal_attribute_noinline__ size_t wait_plain_ignoring(size_t cnt, ompi_request_t **requests)
+{
+	size_t first = wait_empty(cnt, requests);
+
+	return first + wait_plain_into(cnt - first, requests + first, MPI_STATUSES_IGNORE);
+}
+
+/*
+ * Waits for requests in turn and frees them, up to the first one that is not plain: not of this
+ * component, persistent, or in error. Returns their number.
+ */
+static size_t wait_plain(size_t cnt, ompi_request_t **requests, ompi_status_public_t *statuses)
+{
+	return statuses == MPI_STATUSES_IGNORE ? wait_plain_ignoring(cnt, requests)
+					       : wait_plain_into(cnt, requests, statuses);
 }
 
 static int wait_one(ompi_request_t **request, ompi_status_public_t *status)
