@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which peer a connection from one of several addresses belongs to: core/core_peer.c. */
+/* Which peer a connection from one of several addresses belongs to: core/core_peer_name.c. */
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>

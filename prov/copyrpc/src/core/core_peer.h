@@ -129,6 +129,9 @@ static inline struct core_peer *core_peer_get(struct core_ep *ep, fi_addr_t fi_a
 	return UTIL_LIKELY(peer != NULL) ? peer : core_peer_get_cold(ep, fi_addr);
 }
 
+/** Creates a peer with an address, in no list. NULL: no memory. */
+struct core_peer *core_peer_new(struct core_ep *ep, const struct sockaddr *addr);
+
 /** Creates the only peer of a connected endpoint, at index 0. NULL: no memory. */
 struct core_peer *core_peer_make(struct core_ep *ep);
 
