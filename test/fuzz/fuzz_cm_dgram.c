@@ -137,11 +137,17 @@ static void on_failed(void *ctx, const struct sockaddr *addr, int err, const cha
 	CHECK(ctx == &us && err < 0 && why);
 }
 
+static void on_alias(void *ctx, const struct sockaddr *addr, uint64_t incarnation)
+{
+	CHECK(ctx == &us && addr && incarnation);
+}
+
 static const struct cm_ep_ops ops = { .prepare = on_prepare,
 				      .establish = on_establish,
 				      .up = on_up,
 				      .down = on_down,
-				      .failed = on_failed };
+				      .failed = on_failed,
+				      .alias = on_alias };
 
 static void put(struct user *u, struct known *k)
 {

@@ -111,6 +111,18 @@ static void cm_end_on_failed(void *ctx, const struct sockaddr *addr, int err, co
 	pthread_mutex_unlock(&end->lock);
 }
 
+static void cm_end_on_alias(void *ctx, const struct sockaddr *addr, uint64_t incarnation)
+{
+	struct cm_end *end = ctx;
+
+	pthread_mutex_lock(&end->lock);
+	CM_CHECK(!cm_addr_import(addr, &end->alias));
+	end->alias_inc = incarnation;
+	end->aliased++;
+	pthread_cond_broadcast(&end->changed);
+	pthread_mutex_unlock(&end->lock);
+}
+
 static void cm_end_note(struct cm_end *end, unsigned *counter, const void *data, size_t len)
 {
 	if (len)
@@ -159,6 +171,7 @@ static const struct cm_ep_ops cm_end_ops = {
 	.down = cm_end_on_down,
 	.last_rx_ns = cm_end_last_rx_ns,
 	.failed = cm_end_on_failed,
+	.alias = cm_end_on_alias,
 	.accepted = cm_end_on_accepted,
 	.refused = cm_end_on_refused,
 };

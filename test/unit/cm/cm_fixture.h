@@ -63,7 +63,9 @@ struct cm_end {
 	unsigned last_rx_cnt; /* number of those up-calls */
 	void (*on_prepare)(struct cm_end *end);
 	void *arg;
-	unsigned prepared, established, up, requested, down, failed, accepted, refused;
+	unsigned prepared, established, up, requested, down, failed, aliased, accepted, refused;
+	union cm_addr alias; /* of the last up-call alias, with the incarnation */
+	uint64_t alias_inc;
 	uint64_t features; /* of the last prepare */
 	int refused_err;
 	char data[CM_MSG_DATA_MAX + 1]; /* from accepted or refused */

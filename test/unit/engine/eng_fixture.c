@@ -54,6 +54,15 @@ static void whole_failed(struct core_ep *ep, const struct sockaddr *addr, int er
 	memcpy(&whole_of(ep)->failed_addr, addr, sizeof(struct sockaddr_in));
 }
 
+static void whole_alias(struct core_ep *ep, const struct sockaddr *addr, uint64_t incarnation)
+{
+	struct whole *w = whole_of(ep);
+
+	w->aliased++;
+	w->alias_inc = incarnation;
+	memcpy(&w->alias_addr, addr, sizeof(struct sockaddr_in));
+}
+
 static void whole_down(struct core_chan *chan, int err)
 {
 	struct whole *w = whole_of_chan(chan);
@@ -73,6 +82,7 @@ static const struct core_upcalls whole_upcalls = {
 	.on_acked = whole_arrived,
 	.on_up = whole_up,
 	.on_connect_failed = whole_failed,
+	.on_alias = whole_alias,
 	.on_down = whole_down,
 	.on_regained = whole_regained,
 };

@@ -22,7 +22,9 @@ struct whole {
 	struct core_engine_ep *eep;
 	struct sockaddr_storage addr;
 	struct core_chan *chan;
-	int up, down, failed, msgs, regained;
+	int up, down, failed, aliased, msgs, regained;
+	uint64_t alias_inc;
+	struct sockaddr_storage alias_addr;
 	int err;
 	struct sockaddr_storage failed_addr;
 };

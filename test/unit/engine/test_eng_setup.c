@@ -51,6 +51,19 @@ Test(eng_setup, the_path_selects_the_transport)
 	cr_expect_eq(prepare(1u << 20, &conn), -FI_EOPNOTSUPP);
 }
 
+Test(eng_setup, another_address_of_a_peer_is_reported_by_progress)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(4711) };
+	struct whole *w = &wholes[0];
+
+	eng_cm_ops.alias(w->eep, (struct sockaddr *)&addr, 7);
+	cr_expect_eq(w->aliased, 0);
+	eng_progress(&w->engine->base);
+	cr_expect_eq(w->aliased, 1);
+	cr_expect_eq(w->alias_inc, 7);
+	cr_expect_eq(memcmp(&w->alias_addr, &addr, sizeof(addr)), 0);
+}
+
 Test(eng_setup, per_endpoint_state_is_made_once_when_needed)
 {
 	struct eng_conn *conn[2];

@@ -50,6 +50,11 @@ struct core_upcalls {
 	/* Connect to `addr` failed with -FI_E*. The reason was logged. */
 	void (*on_connect_failed)(struct core_ep *ep, const struct sockaddr *addr, int err);
 	/*
+	 * Connect to `addr` found the endpoint of this incarnation, which has a channel that was
+	 * reported by on_up and may have ended since: it has several addresses.
+	 */
+	void (*on_alias)(struct core_ep *ep, const struct sockaddr *addr, uint64_t incarnation);
+	/*
 	 * After ep_connect: the listener accepted, with `data`. The endpoint at `addr` is being
 	 * connected.
 	 */
@@ -120,8 +125,8 @@ struct core_engine_ops {
 	void (*ep_close)(struct core_engine_ep *eep);
 	/*
 	 * Starts or joins a handshake. `was_up`: there was a channel to this address before, so a
-	 * refusal means the end of the process and is reported soon. Returns 0 if on_up or
-	 * on_connect_failed follows, or -FI_E*.
+	 * refusal means the end of the process and is reported soon. Returns 0 if on_up,
+	 * on_alias or on_connect_failed follows, or -FI_E*.
 	 */
 	int (*connect)(struct core_engine_ep *eep, const struct sockaddr *addr, bool was_up);
 	/* Gives up the handshake. */

@@ -44,6 +44,11 @@ struct core_module {
 	void (*chan_down)(struct core_ep *ep, struct core_chan *chan);
 	/* The channel of a failed peer is closed: no device moves bytes of gets any more. */
 	void (*peer_closed)(struct core_peer *peer);
+	/*
+	 * `alias`, which has no channel and is freed next, is another address of `peer`, which is
+	 * up.
+	 */
+	void (*peer_merged)(struct core_peer *alias, struct core_peer *peer);
 	/* A peer is about to be freed. */
 	void (*peer_free)(struct core_peer *peer);
 	/* Ends exposures of a region: the revocable ones, or `all`. */

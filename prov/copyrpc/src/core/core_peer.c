@@ -271,6 +271,7 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 	if (err)
 		core_op_fail_peer(peer, err);
 	CORE_MODULES_CALL(peer_failed, peer, err);
+	core_peer_drop_aliases(peer);
 	core_peer_set_eager(peer);
 	if (chan)
 		core_peer_close_chan(peer->ep, chan);
@@ -321,7 +322,8 @@ bool core_ep_av_is_busy(const struct core_ep *ep, uint64_t fi_addr)
 {
 	const struct core_peer *peer = fi_addr < ep->peer_cnt ? ep->peers[fi_addr] : NULL;
 
-	if (!peer)
+	/* With another address nothing ends. */
+	if (!peer || peer->alias_cnt)
 		return false;
 	/* Some may have been accepted before a failback. */
 	if (peer->state == CORE_PEER_CONNECTING)
@@ -334,7 +336,7 @@ void core_ep_av_removed(struct core_ep *ep, uint64_t fi_addr)
 {
 	struct core_peer *peer = fi_addr < ep->peer_cnt ? ep->peers[fi_addr] : NULL;
 
-	if (!peer)
+	if (!peer || core_peer_part(peer, fi_addr))
 		return;
 	if (peer->chan && peer->chan->ops->drain)
 		peer->chan->ops->drain(peer->chan);

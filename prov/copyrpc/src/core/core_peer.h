@@ -74,7 +74,9 @@ struct core_peer {
 	size_t rpc_resp_lim; /* largest maximum response size of a user's call, while UP */
 	struct core_ep *ep;
 	fi_addr_t fi_addr; /* FI_ADDR_NOTAVAIL: unnamed */
-	uint32_t id;       /* source for matching; unique in the endpoint */
+	/* Further indices of ep->peers that lead here (core_peer_name.h); UP only, else 0 */
+	uint32_t alias_cnt;
+	uint32_t id; /* source for matching; unique in the endpoint */
 	enum core_peer_state state;
 	bool holds;          /* operations wait for the end of the connection (core_failback.h) */
 	bool inject_pending; /* an inject returned -FI_EAGAIN because not connected */

@@ -2,11 +2,15 @@
 /* Names of peers: see core_peer_name.h. */
 #include "core/core_peer_name.h"
 
+#include <assert.h>
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core_dom.h"
+#include "core/core_module.h"
+#include "core/core_op.h"
 #include "core/core_peer.h"
 #include "util/clock.h"
 #include "util/name.h"
@@ -146,6 +150,116 @@ struct core_peer *core_peer_by_name(struct core_ep *ep, const struct sockaddr *n
 	if (peer)
 		peer->is_authentic = is_authentic;
 	return peer;
+}
+
+/* --- further addresses ---------------------------------------------------------------------- */
+
+/** Returns the peer of this incarnation that has a channel, in `list`, or NULL. */
+static struct core_peer *core_peer_find_up_in(const struct util_list *list, uint64_t incarnation)
+{
+	for (const struct util_list *it = list->next; it != list; it = it->next) {
+		struct core_peer *peer = UTIL_CONTAINER_OF(it, struct core_peer, ep_link);
+
+		if (peer->state == CORE_PEER_UP && peer->incarnation == incarnation)
+			return peer;
+	}
+	return NULL;
+}
+
+static struct core_peer *core_peer_find_up(const struct core_ep *ep, uint64_t incarnation)
+{
+	struct core_peer *peer = core_peer_find_up_in(&ep->known, incarnation);
+
+	return peer ? peer : core_peer_find_up_in(&ep->unnamed, incarnation);
+}
+
+/** Moves all operations that wait for a connection to the queue of `peer`, which has one. */
+static void core_peer_move_ops(struct core_peer *from, struct core_peer *peer)
+{
+	struct util_list *first;
+	struct core_op *op;
+
+	while ((first = util_list_pop(&from->tx))) {
+		op = UTIL_CONTAINER_OF(first, struct core_op, peer_link);
+		assert(op->queued);
+		op->peer = peer;
+		util_list_push_back(&peer->tx, &op->peer_link);
+		util_list_remove(&op->wait_link);
+		util_list_push_back(&peer->tx_queue, &op->wait_link);
+	}
+	core_peer_set_eager(peer);
+	if (!util_list_is_empty(&peer->tx_queue))
+		core_op_schedule(peer);
+}
+
+/** Makes `peer` the one of the index of `alias`, which has no connection, and frees `alias`. */
+static void core_peer_merge(struct core_peer *alias, struct core_peer *peer)
+{
+	struct core_ep *ep = peer->ep;
+	uint64_t fi_addr = alias->fi_addr;
+
+	alias->fi_addr = FI_ADDR_NOTAVAIL;
+	if (peer->fi_addr == FI_ADDR_NOTAVAIL) {
+		peer->addr = alias->addr;
+		core_peer_name(peer, fi_addr);
+	} else {
+		ep->peers[fi_addr] = peer;
+		peer->alias_cnt++;
+	}
+	core_peer_move_ops(alias, peer);
+	CORE_MODULES_CALL(peer_merged, alias, peer);
+	core_peer_free(alias);
+}
+
+void core_peer_on_alias(struct core_ep *ep, const struct sockaddr *addr, uint64_t incarnation)
+{
+	uint64_t fi_addr = ep->av ? core_av_find(ep->av, addr) : CORE_AV_NONE;
+	struct core_peer *alias = core_peer_lookup(ep, fi_addr), *peer;
+	int ret;
+
+	if (!alias || alias->state != CORE_PEER_CONNECTING)
+		return;
+	peer = core_peer_find_up(ep, incarnation);
+	if (peer) {
+		core_peer_merge(alias, peer);
+		return;
+	}
+	/* The connection has ended meanwhile. */
+	ret = ep->dom->engine_ops->connect(ep->eep, (struct sockaddr *)&alias->addr, true);
+	if (ret)
+		core_peer_on_connect_failed(ep, addr, ret);
+}
+
+/** Returns an index besides its own that leads to the peer. */
+static uint64_t core_peer_other_index(const struct core_peer *peer)
+{
+	const struct core_ep *ep = peer->ep;
+	uint64_t at = 0;
+
+	while (ep->peers[at] != peer || at == peer->fi_addr)
+		at++;
+	return at;
+}
+
+void core_peer_drop_aliases(struct core_peer *peer)
+{
+	for (; peer->alias_cnt; peer->alias_cnt--)
+		peer->ep->peers[core_peer_other_index(peer)] = NULL;
+}
+
+bool core_peer_part(struct core_peer *peer, uint64_t fi_addr)
+{
+	struct core_ep *ep = peer->ep;
+
+	if (!peer->alias_cnt)
+		return false;
+	if (fi_addr == peer->fi_addr) {
+		peer->fi_addr = core_peer_other_index(peer);
+		core_av_addr(ep->av, peer->fi_addr, &peer->addr);
+	}
+	ep->peers[fi_addr] = NULL;
+	peer->alias_cnt--;
+	return true;
 }
 
 int core_ep_av_inserted(struct core_ep *ep, uint64_t fi_addr)

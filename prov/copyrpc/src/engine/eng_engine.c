@@ -319,6 +319,10 @@ static void eng_event_handle(const struct eng_event *ev)
 		ev->eep->engine->up->on_connect_failed(ev->eep->ep, (struct sockaddr *)&ev->addr,
 						       ev->err);
 		break;
+	case ENG_EVENT_ALIAS:
+		ev->eep->engine->up->on_alias(ev->eep->ep, (struct sockaddr *)&ev->addr,
+					      ev->incarnation);
+		break;
 	case ENG_EVENT_WATCH: ev->eep->engine->up->on_watch(ev->eep->ep); break;
 	case ENG_EVENT_TICK: eng_tick(ev->eep->engine); break;
 	case ENG_EVENT_LOOK: ev->eep->engine->must_look = true; break;

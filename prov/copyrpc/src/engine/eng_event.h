@@ -17,6 +17,7 @@ enum eng_event_kind {
 	ENG_EVENT_UP,       /* conn: both ends are ready */
 	ENG_EVENT_DOWN,     /* conn: err */
 	ENG_EVENT_FAILED,   /* eep, addr: a connect failed with err */
+	ENG_EVENT_ALIAS,    /* eep, addr, incarnation: addr is one of a connected peer */
 	ENG_EVENT_ACCEPTED, /* eep, addr, data: the listener accepted */
 	ENG_EVENT_REFUSED,  /* eep, err, data: the connection request failed */
 	ENG_EVENT_WATCH,    /* eep: core should look at its peers */
@@ -30,6 +31,7 @@ struct eng_event {
 	struct core_engine_ep *eep;
 	struct eng_conn *conn;
 	int err;
+	uint64_t incarnation;
 	struct sockaddr_storage addr;
 	uint32_t data_len;
 	uint8_t data[CM_MSG_DATA_MAX];

@@ -159,6 +159,15 @@ static void eng_setup_failed(void *ctx, const struct sockaddr *addr, int err, co
 	eng_event_push(eep->engine, &ev);
 }
 
+static void eng_setup_alias(void *ctx, const struct sockaddr *addr, uint64_t incarnation)
+{
+	struct core_engine_ep *eep = ctx;
+	struct eng_event ev = { .kind = ENG_EVENT_ALIAS, .eep = eep, .incarnation = incarnation };
+
+	eng_event_set_addr(&ev, addr);
+	eng_event_push(eep->engine, &ev);
+}
+
 const struct cm_ep_ops eng_cm_ops = {
 	.prepare = eng_setup_prepare,
 	.establish = eng_setup_establish,
@@ -167,6 +176,7 @@ const struct cm_ep_ops eng_cm_ops = {
 	.last_rx_ns = eng_setup_last_rx,
 	.tick = eng_setup_tick,
 	.failed = eng_setup_failed,
+	.alias = eng_setup_alias,
 	.accepted = eng_connreq_accepted,
 	.refused = eng_connreq_refused,
 };

@@ -298,6 +298,94 @@ Test(cm_route, a_job_key_holds_for_a_stream_to_a_further_address)
 	cm_ends_close(ends, &a, &b);
 }
 
+/* ---- one peer under two addresses ---- */
+
+/** Requests a connection to an address that is given without others. */
+static void connect_to(struct cm_end *end, const union cm_addr *addr)
+{
+	cm_node_lock(end->node);
+	cr_assert_eq(cm_connect_locked(end->cep, addr, 1, false), 0);
+	cm_node_unlock(end->node);
+}
+
+/** Checks that the request for `addr` found the connected end b, and that there is one conn. */
+static void expect_alias(const union cm_addr *addr)
+{
+	cr_assert(cm_end_wait(&a, &a.aliased, 1, CM_TEST_WAIT_MS), "%s", a.why);
+	cr_expect(cm_addr_is_equal(&a.alias, addr));
+	cr_expect_eq(a.alias_inc, cm_ep_incarnation(b.cep));
+	cr_expect_eq(cm_end_get(&a, &a.failed), 0, "%s", a.why);
+	cm_end_reap(&a);
+	cr_expect_eq(cm_end_live(&a), 1);
+	cr_expect_eq(cm_end_live(&b), 1);
+	cr_expect_eq(cm_end_get(&a, &a.down) + cm_end_get(&b, &b.down), 0);
+}
+
+Test(cm_route, another_address_of_a_connected_peer_is_found_to_be_one)
+{
+	struct cm_node *ends = cm_ends_open(10000, &a, &b);
+	union cm_addr second = add_address(&b, "127.0.0.2");
+
+	cm_ends_connect(&a, &b, 1);
+	connect_to(&a, &second);
+	expect_alias(&second);
+	cm_ends_close(ends, &a, &b);
+}
+
+Test(cm_route, another_address_of_a_peer_that_connected_itself_is_found_to_be_one)
+{
+	struct cm_node *ends = cm_ends_open(10000, &a, &b);
+	union cm_addr second = add_address(&b, "127.0.0.2");
+
+	cm_ends_connect(&b, &a, 1);
+	connect_to(&a, &second);
+	expect_alias(&second);
+	cm_ends_close(ends, &a, &b);
+}
+
+Test(cm_route, another_address_is_found_without_a_stream)
+{
+	struct cm_node *ends = open_ends(10000, true);
+	union cm_addr second = add_address(&b, "127.0.0.2");
+
+	cm_ends_connect(&a, &b, 1);
+	connect_to(&a, &second);
+	expect_alias(&second);
+	close_ends(ends);
+}
+
+Test(cm_route, two_addresses_that_are_requested_at_once_are_one_connection)
+{
+	struct cm_node *ends = cm_ends_open(10000, &a, &b);
+	union cm_addr first = cm_test_addr_of(&b), second = add_address(&b, "127.0.0.2");
+
+	cm_node_lock(ends);
+	cr_assert_eq(cm_connect_locked(a.cep, &first, 1, false), 0);
+	cr_assert_eq(cm_connect_locked(a.cep, &second, 1, false), 0);
+	cm_node_unlock(ends);
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS), "%s", a.why);
+	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&a, &a.aliased, 1, CM_TEST_WAIT_MS), "%s", a.why);
+	expect_alias(cm_addr_is_equal(&a.alias, &first) ? &first : &second);
+	cm_ends_close(ends, &a, &b);
+}
+
+Test(cm_route, an_address_is_another_process_s_again_when_the_connection_has_ended)
+{
+	struct cm_node *ends = cm_ends_open(10000, &a, &b);
+	union cm_addr second = add_address(&b, "127.0.0.2");
+
+	cm_ends_connect(&a, &b, 1);
+	connect_to(&a, &second);
+	expect_alias(&second);
+	cr_assert(cm_end_put_live(&a));
+	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS));
+	connect_to(&a, &second);
+	cr_expect(cm_end_wait(&a, &a.up, 2, CM_TEST_WAIT_MS), "%s", a.why);
+	cr_expect_eq(cm_end_get(&a, &a.aliased), 1);
+	cm_ends_close(ends, &a, &b);
+}
+
 /* ---- names in HELLO ---- */
 
 /** Sends a HELLO that states a name beginning with this address. */

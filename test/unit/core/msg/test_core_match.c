@@ -4,8 +4,9 @@
  *
  * Each round draws an alphabet of tags, masks and sources, then alternates between phases that
  * fill one of the queues and phases that drain it: post, arrive (and keep), find, peek, cancel,
- * take. After every step both queues are compared with the oracle's, and the matcher's invariants
- * (core_match.c) are checked. COPYRPC_TEST_SEED and COPYRPC_TEST_STEPS as in rng.h.
+ * take. Now and then two sources become one. After every step both queues are compared with the
+ * oracle's, and the matcher's invariants (core_match.c) are checked. COPYRPC_TEST_SEED and
+ * COPYRPC_TEST_STEPS as in rng.h.
  */
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -205,6 +206,16 @@ static void step_take(struct model *o)
 	oracle_drop_unexpected(o, i);
 }
 
+/* The objects of the oracle are the same ones, so it needs no change. */
+static void step_rename(struct model *o)
+{
+	uint64_t from = draw_src(o), to = draw_src(o);
+
+	core_match_rename(o->m, from, to);
+	for (unsigned i = 0; from != to && i < o->posted_cnt; i++)
+		MUST(o->posted[i]->src != from);
+}
+
 /* Steps drawn with odds that make the queues grow (even phases) or shrink (odd ones). */
 static void run_phase(struct model *o, unsigned phase, unsigned steps)
 {
@@ -214,6 +225,8 @@ static void run_phase(struct model *o, unsigned phase, unsigned steps)
 	while (steps--) {
 		unsigned pick = (unsigned)rng_below(&o->rng, 11 + 2 * out);
 
+		if (rng_chance(&o->rng, 1, 500))
+			step_rename(o);
 		if (pick < post)
 			step_post(o);
 		else if (pick < 10)

@@ -88,6 +88,11 @@ struct cm_ep_ops {
 	 */
 	void (*failed)(void *ctx, const struct sockaddr *addr, int err, const char *why);
 	/*
+	 * Result of a cm_connect to `addr`, too: the endpoint there is the one of this incarnation,
+	 * to which a conn is up that was made by another of its addresses. No other is made.
+	 */
+	void (*alias)(void *ctx, const struct sockaddr *addr, uint64_t incarnation);
+	/*
 	 * For connected endpoints (msg/cm_msg.h): the listener accepted, with `data`, and the CM
 	 * endpoint connects to the one at `addr`. up or failed follows.
 	 */
@@ -162,12 +167,12 @@ void cm_ep_close(struct cm_ep *cep);
  * Requests a connection to the endpoint with the name `addr`, by whichever of its addresses replies
  * (conn/cm_route.h). `was_up`: a process at this address is known to have run, so
  * that a closed port means its end and not its late start (cm_req.h). Returns 0, or -FI_EINVAL for
- * the endpoint's own address or another address family. `up` with requested = true or `failed`
- * follows, once per address however many requests were made meanwhile. If the conn is up already,
- * `up` follows again.
+ * the endpoint's own address or another address family. `up` with requested = true, `alias` or
+ * `failed` follows, once per address however many requests were made meanwhile. If the conn is up
+ * already, `up` follows again.
  */
 int cm_connect(struct cm_ep *cep, const struct sockaddr *addr, bool was_up);
-/** Cancels: neither `up` with requested nor `failed` follows. A conn may still come up. */
+/** Cancels: neither `up` with requested, `alias` nor `failed` follows. A conn may still come up. */
 void cm_connect_cancel(struct cm_ep *cep, const struct sockaddr *addr);
 
 /**

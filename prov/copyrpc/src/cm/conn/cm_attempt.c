@@ -324,13 +324,43 @@ void cm_attempt_yield(struct cm_conn *conn)
 	cm_peer_settle(peer);
 }
 
+/* Returns whether another conn to the process of this one is up: it has several addresses. */
+static bool cm_attempt_is_connected(const struct cm_conn *conn)
+{
+	const struct util_list *head = &conn->cep->conns;
+
+	for (const struct util_list *it = head->next; it != head; it = it->next) {
+		const struct cm_conn *other = UTIL_CONTAINER_OF(it, struct cm_conn, cep_link);
+
+		if (other != conn && other->peer_inc == conn->peer_inc &&
+		    other->state == CM_CONN_UP)
+			return true;
+	}
+	return false;
+}
+
+/* Handles CROSSED: the peer has a conn with this process, or makes one. */
+static void cm_attempt_crossed(struct cm_conn *conn)
+{
+	struct cm_peer *peer = conn->peer;
+	uint64_t peer_inc = conn->peer_inc;
+
+	if (!cm_attempt_is_connected(conn)) {
+		cm_attempt_yield(conn);
+		return;
+	}
+	cm_conn_down(conn, -FI_EALREADY);
+	cm_req_alias(peer, peer_inc);
+	cm_peer_settle(peer);
+}
+
 void cm_attempt_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt,
 		       const struct cm_fd_msg *msg)
 {
 	switch (pkt->type) {
 	case WIRE_CM_WELCOME: cm_attempt_on_welcome(conn, pkt, msg); break;
 	case WIRE_CM_NAK: cm_conn_on_nak(conn, pkt); break;
-	case WIRE_CM_CROSSED: cm_attempt_yield(conn); break;
+	case WIRE_CM_CROSSED: cm_attempt_crossed(conn); break;
 	default: cm_conn_end(conn, -FI_EIO, "the peer violated the handshake protocol"); break;
 	}
 }

@@ -337,6 +337,21 @@ void cm_req_yield(struct cm_peer *peer)
 		cm_req_pause(peer->req, CM_REQ_CROSSED_MS * UTIL_NS_PER_MS + cm_req_backoff_ns(0));
 }
 
+void cm_req_alias(struct cm_peer *peer, uint64_t peer_inc)
+{
+	struct cm_ep *cep = peer->cep;
+	char text[CM_ADDR_TEXT_MAX];
+	union cm_addr name;
+
+	if (!peer->req)
+		return;
+	name = peer->req->name;
+	cm_req_close(peer->req);
+	UTIL_INFO(EP_CTRL, "%s is another address of the connected peer with incarnation %016llx\n",
+		  cm_addr_print(&name, text), (unsigned long long)peer_inc);
+	cep->ops->alias(cep->ctx, &name.sa, peer_inc);
+}
+
 uint32_t cm_req_path(const struct cm_peer *peer)
 {
 	const struct cm_paths *paths = &peer->cep->paths;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Request for a connection: from cm_connect to its result (up with requested, or failed) or
+ * Request for a connection: from cm_connect to its result (up with requested, alias, or failed) or
  * cancellation.
  *
- *   QUEUED --slot--> PROBE --ACK--> ATTEMPT --up--> (completed)
+ *   QUEUED --slot--> PROBE --ACK--> ATTEMPT --up, alias--> (completed)
  *                      ^              |
  *                      |--time-- PAUSE <-- end, CROSSED, temporary error
  *   DONE: the conn was up already; the control thread reports it at once
@@ -101,6 +101,11 @@ void cm_req_cancel(struct cm_peer *peer);
 void cm_req_await_conn(struct cm_peer *peer);
 /** Schedules the next attempt after a failed one. Any thread; makes no up-call. */
 void cm_req_retry(struct cm_peer *peer, int err, const char *why);
+/**
+ * Ends the request, if any, with the up-call `alias`: its address is another one of the peer with
+ * this incarnation. Settle the peer afterwards. Control thread only.
+ */
+void cm_req_alias(struct cm_peer *peer, uint64_t peer_inc);
 /** Schedules the next attempt later: the peer's own attempt is on its way. */
 void cm_req_yield(struct cm_peer *peer);
 /** Avoids a path after a permanent error `err`. Returns false if there is no other path. */

@@ -241,12 +241,22 @@ ssize_t core_coll_post(struct core_coll_group *group, const struct core_coll_arg
 
 /* --- peers that come up or fail ------------------------------------------------------------ */
 
-static bool core_coll_group_needs(struct core_coll_group *group, fi_addr_t addr)
+/* Finds the rank of a peer in the group. Returns false if it is another process. */
+static bool core_coll_find_peer(const struct core_coll_group *group, const struct core_peer *peer,
+				uint32_t *rank)
+{
+	for (*rank = 0; *rank < group->cnt; ++*rank)
+		if (core_coll_is_member(group, peer, *rank))
+			return true;
+	return false;
+}
+
+static bool core_coll_group_needs(struct core_coll_group *group, const struct core_peer *peer)
 {
 	struct util_list *it, *tmp;
 	uint32_t member;
 
-	if (core_coll_rank_of(group, addr, &member))
+	if (!core_coll_find_peer(group, peer, &member))
 		return false;
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &group->ops)
 		if (core_coll_op_needs(UTIL_CONTAINER_OF(it, struct core_coll_op, link), member))
@@ -279,8 +289,7 @@ void core_coll_peer_up(struct core_peer *peer)
 	core_coll_drop_peer(peer, false);
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &coll->groups) {
 		group = UTIL_CONTAINER_OF(it, struct core_coll_group, link);
-		if (group->err && !core_coll_rank_of(group, peer->fi_addr, &member) &&
-		    member != group->me)
+		if (group->err && core_coll_find_peer(group, peer, &member) && member != group->me)
 			core_coll_msg_abort_later(group, peer);
 	}
 }
@@ -301,7 +310,7 @@ void core_coll_fail_peer(struct core_peer *peer, int err)
 	}
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &coll->groups) {
 		group = UTIL_CONTAINER_OF(it, struct core_coll_group, link);
-		if (core_coll_group_needs(group, peer->fi_addr))
+		if (core_coll_group_needs(group, peer))
 			core_coll_abort(group, err, true);
 	}
 }

@@ -33,6 +33,7 @@
 #include "core/coll/core_coll_plan.h"
 #include "core/core_atomic_math.h"
 #include "core/core_chan.h"
+#include "core/core_peer.h"
 #include "util/list.h"
 
 /** Most bytes from one member for one other. */
@@ -137,6 +138,13 @@ ssize_t core_coll_post(struct core_coll_group *group, const struct core_coll_arg
 
 /** Finds the rank of an address in the group. Returns 0 and *rank, or -FI_EINVAL. */
 int core_coll_rank_of(const struct core_coll_group *group, fi_addr_t addr, uint32_t *rank);
+
+/** Returns whether a peer is this member. A peer may be in the AV under several addresses. */
+static inline bool core_coll_is_member(const struct core_coll_group *group,
+				       const struct core_peer *peer, uint32_t member)
+{
+	return member < group->cnt && core_peer_lookup(group->ep, group->members[member]) == peer;
+}
 
 /**
  * Called when a peer is up: frees messages of its predecessor, and notifies it of the groups with

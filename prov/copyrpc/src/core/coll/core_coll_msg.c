@@ -351,13 +351,6 @@ static int core_coll_keep_abort(struct core_peer *peer, const struct wire_coll *
 	return core_coll_unexp_add(peer, head, NULL, 0, sizeof(struct core_coll_unexp));
 }
 
-/* Returns true if the sender is the member in the header. */
-static bool core_coll_is_member(const struct core_coll_group *group, const struct core_peer *peer,
-				uint32_t from)
-{
-	return from < group->cnt && from != group->me && group->members[from] == peer->fi_addr;
-}
-
 /* Handles a PUT: delivers it to its move, or keeps it. Returns 0 or -FI_E* for the response. */
 static int core_coll_on_put(struct core_coll_group *group, struct core_peer *peer,
 			    const struct wire_coll *head, const uint8_t *data, size_t len)
@@ -465,7 +458,7 @@ enum core_rx_verdict core_coll_on_call(struct core_chan *chan, struct core_call_
 		return CORE_RX_DONE;
 	}
 	group = core_coll_find(peer->ep, coll.group);
-	if (group && !core_coll_is_member(group, peer, coll.from))
+	if (group && (coll.from == group->me || !core_coll_is_member(group, peer, coll.from)))
 		return CORE_RX_BAD;
 	if (coll.what == WIRE_COLL_READ)
 		return core_coll_on_read(group, chan, ref, &coll);

@@ -31,7 +31,7 @@ static struct core_coll_unexp *core_coll_unexp_find(struct core_coll_op *op, uin
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &group->ep->coll->unexp) {
 		unexp = UTIL_CONTAINER_OF(it, struct core_coll_unexp, link);
 		if (unexp->group == group->id && unexp->seq == op->seq && unexp->from == member &&
-		    !unexp->abort && unexp->peer->fi_addr == group->members[member])
+		    !unexp->abort && core_coll_is_member(group, unexp->peer, member))
 			return unexp;
 	}
 	return NULL;

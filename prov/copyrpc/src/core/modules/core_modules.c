@@ -13,6 +13,7 @@
 #include "core/core_module.h"
 #include "core/core_op.h"
 #include "core/core_peer.h"
+#include "core/core_peer_name.h"
 #include "core/core_pending.h"
 #include "core/msg/core_msg.h"
 #include "core/msg/core_offload.h"
@@ -43,6 +44,7 @@ const struct core_module core_modules[CORE_MODULE_CNT] = {
 		.ep_flush = core_rx_flush,
 		.ep_lost = core_rx_fail_lost,
 		.peer_failing = core_rx_fail_peer,
+		.peer_merged = core_rx_merge_peers,
 		.peer_free = core_rx_forget_peer,
 	},
 	{
@@ -116,6 +118,7 @@ const struct core_upcalls core_upcall_table = {
 	.on_limits = core_peer_on_limits,
 	.on_up = core_peer_on_up,
 	.on_connect_failed = core_peer_on_connect_failed,
+	.on_alias = core_peer_on_alias,
 	.on_accepted = core_conn_on_accepted,
 	.on_refused = core_conn_on_refused,
 	.on_watch = core_watch_ep,

@@ -133,11 +133,11 @@ static void core_match_tables_trim(struct core_match *m)
 		core_match_table_trim(&m->recv_shapes[s].table);
 }
 
-void core_match_cancel_cold(struct core_match *m, struct core_match_recv *recv)
+/* Takes a hashed receive out of its table or the excess. */
+static void core_match_unhash(struct core_match *m, struct core_match_recv *recv)
 {
 	struct core_match_shape *shape;
 
-	core_match_unlink(&recv->order);
 	if (recv->shape == CORE_MATCH_EXCESS) {
 		core_match_unlink(&recv->bucket);
 	} else {
@@ -149,6 +149,12 @@ void core_match_cancel_cold(struct core_match *m, struct core_match_recv *recv)
 	}
 	if (!--m->hashed_cnt)
 		core_match_tables_trim(m);
+}
+
+void core_match_cancel_cold(struct core_match *m, struct core_match_recv *recv)
+{
+	core_match_unlink(&recv->order);
+	core_match_unhash(m, recv);
 }
 
 static bool core_match_is_older(const struct core_match_recv *a, const struct core_match_recv *b)
@@ -257,6 +263,39 @@ void core_match_take_cold(struct core_match *m, struct core_match_msg *msg)
 	}
 	if (!m->unexpected_cnt)
 		m->indexed = 0;
+}
+
+/* All receives become fresh: equal keys are hashed in the order of age. */
+static void core_match_rename_recvs(struct core_match *m, uint64_t from, uint64_t to)
+{
+	for (struct util_list *it = m->posted.next; it != &m->posted; it = it->next) {
+		struct core_match_recv *recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
+
+		if (recv->shape != CORE_MATCH_UNHASHED) {
+			core_match_unhash(m, recv);
+			recv->shape = CORE_MATCH_UNHASHED;
+			m->past_cnt--;
+		}
+		if (recv->src == from)
+			recv->src = to;
+	}
+}
+
+void core_match_rename(struct core_match *m, uint64_t from, uint64_t to)
+{
+	bool is_hashed = m->hashed_cnt;
+
+	core_match_rename_recvs(m, from, to);
+	if (is_hashed)
+		core_match_hash_all(m); /* receives in a device's list must be */
+	for (int s = 0; s < CORE_MATCH_SHAPES; s++)
+		core_match_index_drop(m, s);
+	for (struct util_list *it = m->unexpected.next; it != &m->unexpected; it = it->next) {
+		struct core_match_msg *msg = UTIL_CONTAINER_OF(it, struct core_match_msg, order);
+
+		if (msg->src == from)
+			msg->src = to;
+	}
 }
 
 /* Returns the number of a free index, of one that is no longer in use (dropped), or -1. */

@@ -91,6 +91,9 @@ void core_match_close(struct core_match *m); /* queues are walked and emptied by
 /** Hashes all posted receives. */
 void core_match_hash_all(struct core_match *m);
 
+/** Directs receives at another source, and lets messages come from it: two sources are one. */
+void core_match_rename(struct core_match *m, uint64_t from, uint64_t to);
+
 /** Cold halves of the functions below: hash or search. */
 struct core_match_msg *core_match_post_cold(struct core_match *m, struct core_match_recv *recv);
 struct core_match_recv *core_match_find_cold(struct core_match *m, uint64_t tag, uint64_t src);

@@ -76,6 +76,8 @@ void core_rx_fail_peer(struct core_peer *peer, int err);
  * unknown messages of a live peer may be lost: without it such a receive might never complete.
  */
 void core_rx_fail_lost(struct core_ep *ep, int err);
+/** Directs receives at `peer` that were directed at its other address. */
+void core_rx_merge_peers(struct core_peer *alias, struct core_peer *peer);
 /** Detaches unexpected messages from a peer that is about to be freed. */
 void core_rx_forget_peer(struct core_peer *peer);
 /** Drops receives and messages without completions. */

@@ -317,6 +317,52 @@ void core_rx_fail_directed(struct core_peer *peer, int err)
 	core_rx_fail_recvs(peer->ep, peer->ep->msg, false, peer->id, err);
 }
 
+/** Lets a posted receive take unexpected messages that it accepts. Returns false if it cannot. */
+static bool core_rx_try_again(struct core_ep *ep, struct core_match *m, struct core_rx_req *req)
+{
+	struct core_match_msg *msg =
+		core_match_peek(m, req->match.tag, req->match.ignore, req->match.src);
+	struct core_dest dest = req->dest;
+
+	if (!msg || req->match.listed)
+		return false;
+	core_match_cancel(m, &req->match);
+	if (req->is_multi) {
+		core_rx_post_multi(ep, req);
+		return true;
+	}
+	core_match_take(m, msg);
+	util_pool_release(&ep->rx_reqs, req);
+	core_rx_take_unexpected(msg, &dest);
+	return true;
+}
+
+/** Makes two sources one: receives that were directed at the first may find messages now. */
+static void core_rx_merge_in(struct core_ep *ep, struct core_match *m, uint64_t from, uint64_t to)
+{
+	struct util_list *head = core_match_posted(m), *it = head->next;
+	struct core_match_recv *recv;
+
+	core_match_rename(m, from, to);
+	while (it != head) {
+		recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
+		it = it->next;
+		if (recv->src == to &&
+		    core_rx_try_again(ep, m, UTIL_CONTAINER_OF(recv, struct core_rx_req, match)))
+			it = head->next;
+	}
+}
+
+void core_rx_merge_peers(struct core_peer *alias, struct core_peer *peer)
+{
+	struct core_ep *ep = peer->ep;
+
+	core_rx_merge_in(ep, ep->tagged, alias->id, peer->id);
+	core_rx_merge_in(ep, ep->msg, alias->id, peer->id);
+	if (ep->offload)
+		core_offload_list_again(ep->offload);
+}
+
 static void core_rx_fail_lost_in(struct core_ep *ep, struct core_match *m, int err)
 {
 	struct util_list *head = core_match_posted(m), *it = head->next;
