@@ -8,9 +8,12 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
+#include <sched.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -44,6 +47,38 @@ Test(udp_sock, has_its_own_port_and_the_interfaces_mtu)
 	udp_sock_close(&a);
 	udp_sock_close(&b);
 	cr_expect_eq(a.fd, -1);
+}
+
+/** Makes a host of two links with the same link-local address and different MTUs, or skips. */
+static void make_twin_links(void)
+{
+	static const char script[] = "ip link add near type veth peer name near2 && "
+				     "ip link add far type veth peer name far2 && "
+				     "ip link set near mtu 1400 up && ip link set near2 up && "
+				     "ip link set far mtu 9000 up && ip link set far2 up && "
+				     "ip addr add fe80::4711/64 dev near nodad && "
+				     "ip addr add fe80::4711/64 dev far nodad";
+
+	if (unshare(CLONE_NEWNET) || system(script))
+		cr_skip_test("no network namespace, virtual Ethernet or IPv6");
+}
+
+Test(udp_sock, links_with_one_address_have_their_own_mtus)
+{
+	static const char *const names[] = { "near", "far" };
+	static const uint32_t mtus[] = { 1400 - 48, 9000 - 48 };
+	union udp_addr addr = { .in6 = { .sin6_family = AF_INET6, .sin6_port = htons(9) } };
+	struct udp_sock s;
+
+	make_twin_links();
+	cr_assert_eq(inet_pton(AF_INET6, "fe80::4711", &addr.in6.sin6_addr), 1);
+	for (unsigned i = 0; i < 2; i++) {
+		addr.in6.sin6_scope_id = if_nametoindex(names[i]);
+		cr_assert_eq(udp_sock_open(&s, &addr.sa, 0, 16), 0);
+		cr_expect_eq(s.mtu, mtus[i], "%s: %u", names[i], s.mtu);
+		cr_expect_eq(udp_sock_link_mtu(&addr.sa), mtus[i]);
+		udp_sock_close(&s);
+	}
 }
 
 /** Makes the system one that does not report the MTU of a route, as those in user space do. */

@@ -24,6 +24,13 @@ static uint32_t udp_header_len(const union udp_addr *addr)
 	return addr->sa.sa_family == AF_INET6 ? 40 + 8 : 20 + 8;
 }
 
+/** Returns whether two IPv6 addresses are on one link: links may have the same link-local ones. */
+static bool udp_addr_same_link(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
+{
+	return !IN6_IS_ADDR_LINKLOCAL(&b->sin6_addr) || a->sin6_scope_id == b->sin6_scope_id;
+}
+
+/** Returns whether `a`, which is one of an interface, is the local address `b`. */
 static bool udp_addr_same_host(const struct sockaddr *a, const union udp_addr *b)
 {
 	const union udp_addr *u = (const union udp_addr *)a;
@@ -32,7 +39,9 @@ static bool udp_addr_same_host(const struct sockaddr *a, const union udp_addr *b
 		return false;
 	if (a->sa_family == AF_INET)
 		return u->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
-	return a->sa_family == AF_INET6 && IN6_ARE_ADDR_EQUAL(&u->in6.sin6_addr, &b->in6.sin6_addr);
+	return a->sa_family == AF_INET6 &&
+	       IN6_ARE_ADDR_EQUAL(&u->in6.sin6_addr, &b->in6.sin6_addr) &&
+	       udp_addr_same_link(&u->in6, &b->in6);
 }
 
 /** Converts a link's MTU to bytes of a datagram. */
