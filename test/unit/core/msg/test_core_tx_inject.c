@@ -183,6 +183,19 @@ Test(core_tx_inject, only_the_last_copy_must_leave_at_once)
 	cr_expect_eq(sent_now, 1);
 }
 
+/* Neither its sender nor its peer makes any other call. */
+Test(core_tx_inject, that_is_only_tried_again_is_connected)
+{
+	unsigned cnt = 0;
+
+	teardown();
+	fake_engine_cfg.lazy_up = 10;
+	nodes_open(nodes, 2);
+	while (inject(LEN, 7, CORE_POST_LEAVES) == -FI_EAGAIN)
+		cr_assert_lt(cnt++, 100);
+	receive(LEN, 7);
+}
+
 /* A first message that is accepted has left: its sender may never make progress. */
 Test(core_tx_inject, is_never_copied_while_its_peer_connects)
 {

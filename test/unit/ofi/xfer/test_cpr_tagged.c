@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Calls of fi_tagged(3), each to another endpoint and to itself. */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -307,4 +308,20 @@ Test(cpr_tagged, a_message_without_buffers_has_no_bytes)
 	cr_assert_eq(OFI_RETRY(&p, fi_tsendmsg(p.ep[0], &msg, 0)), 0);
 	cr_assert_eq(ofi_read(p.cq[1], &e), 1);
 	cr_expect_eq(e.len, 0);
+}
+
+/* The sender need not read a queue either, and both ends have progress of their own. */
+Test(cpr_tagged, a_first_injected_message_waits_for_no_call_of_its_peer)
+{
+	struct ofi_options opts = { .threading = FI_THREAD_SAFE };
+	unsigned cnt = 0;
+	ssize_t ret;
+
+	teardown();
+	ofi_pair_open(&p, &opts);
+	while ((ret = fi_tinject(p.ep[0], out, 20, p.addr[1], 5)) == -FI_EAGAIN && cnt++ < 60000)
+		poll(NULL, 0, 1);
+	cr_assert_eq(ret, 0, "%zd", ret);
+	cr_assert_eq(fi_trecv(p.ep[1], in, sizeof(in), NULL, FI_ADDR_UNSPEC, 5, 0, in), 0);
+	expect_arrived(1, FI_TAGGED, 0);
 }

@@ -239,10 +239,12 @@ static const struct core_op_ops core_tx_op_ops = {
 
 /**
  * Returns the error for an injected message that cannot leave now, and starts the connection. There
- * is no request to report a failed connect: inject_err reports it once, to the next send.
+ * is no request to report a failed connect: inject_err reports it once, to the next send. Makes
+ * progress until there is a connection, for callers that only try again. May free the peer.
  */
 static ssize_t core_tx_inject_later(struct core_peer *peer)
 {
+	struct core_dom *dom = peer->ep->dom;
 	int ret = peer->inject_err;
 
 	peer->inject_err = 0;
@@ -251,6 +253,8 @@ static ssize_t core_tx_inject_later(struct core_peer *peer)
 	if (ret)
 		return ret;
 	peer->inject_pending = peer->state != CORE_PEER_UP;
+	if (peer->inject_pending)
+		core_dom_progress(dom);
 	return -FI_EAGAIN;
 }
 

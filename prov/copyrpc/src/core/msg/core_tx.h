@@ -17,6 +17,11 @@
  * CORE_TX_INJECT_TRIES in a row for lack of room it is copied and queued, up to CORE_TX_COPIED_MAX:
  * its sender may have other work, and the peer, too. One that needs more than a frame of this
  * peer's small ring is copied at once.
+ *
+ * An injected message is not copied while its peer is being connected. The handshake takes no call
+ * of the peer, so a peer that computes does not prolong it. A copy would leave with the sender's
+ * next progress only, for which the peer may wait long, whereas a peer without room has no use for
+ * it yet. And a connect that fails is the result of the call, not an error without a context.
  */
 #ifndef CORE_MSG_CORE_TX_H
 #define CORE_MSG_CORE_TX_H
