@@ -14,7 +14,7 @@
  * A call carries a byte string and is replied to with one, now or later, in any order. Every
  * accepted call ends with exactly one response, or with an error when the server is gone. No
  * function blocks except crl_client_open, the ..._wait functions, and crl_server_open while another
- * process opens a server of the same path.
+ * process opens a server of a path in the same directory.
  *
  * Functions return 0 or a count on success, or a negative errno. An object is used by one thread
  * at a time; different objects are independent. The memory of an object is not in a forked child:
@@ -97,13 +97,15 @@ struct crl_client;
 
 /**
  * Opens the server of `name`. A name that begins with '/' is the path of a Unix socket, which is
- * removed by crl_server_close (and, after a crash, by the next server; while a server opens, a file
- * with ".copyrpc-lock" behind the path keeps others out); any other name of at most 64 bytes is
- * valid for the user in this network namespace and leaves nothing behind. Only processes of the
- * same effective user can connect. `options` may be NULL.
+ * removed by crl_server_close (and, after a crash, by the next server; while a server opens, a lock
+ * of the directory, flock(2), keeps others out); any other name of at most 64 bytes is valid for
+ * the user in this network namespace and leaves nothing behind. Only processes of the same
+ * effective user can connect. `options` may be NULL.
  *
- * Returns 0, -EINVAL for options beyond their limits, -EADDRINUSE if the name has a server (or
- * another process has been opening one for 10 s), -ENAMETOOLONG, or the error of the system.
+ * Returns 0, -EINVAL for options beyond their limits, -EADDRINUSE if the name has a server,
+ * -ENAMETOOLONG, or the error of the system. Where the socket of a crashed server cannot be removed
+ * without the lock: -EBUSY if another process has held it for 10 s, -EACCES if the user may not
+ * read the directory.
  */
 int crl_server_open(struct crl_server **server, enum crl_kind kind, const char *name,
 		    const struct crl_options *options);

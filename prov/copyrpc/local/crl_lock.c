@@ -6,67 +6,54 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "local/crl_wait.h"
 
-static int crl_lock_name(const char *path, char name[PATH_MAX])
+/* Opens the directory of an absolute path. Returns a descriptor or a negative errno. */
+static int crl_lock_open(const char *path)
 {
-	return snprintf(name, PATH_MAX, "%s" CRL_LOCK_SUFFIX, path) < PATH_MAX ? 0 : -ENAMETOOLONG;
+	char dir[PATH_MAX];
+	size_t len = (size_t)(strrchr(path, '/') - path) + 1;
+	int fd;
+
+	snprintf(dir, sizeof(dir), "%.*s", (int)len, path);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
-/* Locks an open file. Returns 0 or a negative errno. */
+/* Locks an open directory. Returns 0 or a negative errno. */
 static int crl_lock_await(int lock, const struct crl_wait *wait)
 {
 	while (flock(lock, LOCK_EX | LOCK_NB)) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -ENOLCK;
 		if (!crl_wait_left(wait))
-			return -EADDRINUSE;
+			return -EBUSY;
 		poll(NULL, 0, 1);
 	}
 	return 0;
 }
 
-/* Returns true if the open file is the one of that name, so that no holder has removed it. */
-static bool crl_lock_is_named(int lock, const char *name)
-{
-	struct stat mine, now;
-
-	return !fstat(lock, &mine) && !lstat(name, &now) && mine.st_dev == now.st_dev &&
-	       mine.st_ino == now.st_ino;
-}
-
 int crl_lock_take(const char *path)
 {
 	struct crl_wait wait = crl_wait_begin(CRL_LOCK_MS, -1);
-	char name[PATH_MAX];
-	int lock, ret = crl_lock_name(path, name);
+	int ret, lock = crl_lock_open(path);
 
-	while (!ret) {
-		lock = open(name, O_CREAT | O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-		if (lock < 0)
-			return -errno;
-		ret = crl_lock_await(lock, &wait);
-		if (!ret && crl_lock_is_named(lock, name))
-			return lock;
-		if (ret == -ENOLCK)
-			unlink(name);
-		close(lock);
-	}
+	if (lock < 0)
+		return lock;
+	ret = crl_lock_await(lock, &wait);
+	if (!ret)
+		return lock;
+	close(lock);
 	return ret;
 }
 
-void crl_lock_drop(const char *path, int lock)
+void crl_lock_drop(int lock)
 {
-	char name[PATH_MAX];
-
-	if (!crl_lock_name(path, name))
-		unlink(name);
 	flock(lock, LOCK_UN); /* a child that was forked meanwhile has the descriptor too */
 	close(lock);
 }

@@ -62,43 +62,48 @@ static bool crl_sock_is_socket(const char *name)
 }
 
 /*
- * Removes the socket of a path if no server listens there, with the lock of the path held. Returns
- * false if one does, or if there is no socket.
+ * Removes the socket of a path if no server listens there. lock: of the path, or the negative errno
+ * because of which there is none. Returns 0, -EADDRINUSE if a server listens or the path is of
+ * another file, or the error of the lock: without it nothing is removed.
  */
-static bool crl_sock_clear(const char *name, const struct sockaddr_un *addr, socklen_t len)
-{
-	int ret, sock = crl_sock_new();
-
-	if (sock < 0)
-		return false;
-	ret = connect(sock, (const struct sockaddr *)addr, len) ? errno : 0;
-	close(sock);
-	if (ret != ECONNREFUSED || !crl_sock_is_socket(name))
-		return false;
-	return !unlink(name);
-}
-
-static int crl_sock_bind(int sock, const char *name, const struct sockaddr_un *addr, socklen_t len,
-			 bool locked)
-{
-	if (!bind(sock, (const struct sockaddr *)addr, len))
-		return 0;
-	if (errno != EADDRINUSE || !locked)
-		return -errno;
-	if (!crl_sock_clear(name, addr, len))
-		return -EADDRINUSE;
-	return bind(sock, (const struct sockaddr *)addr, len) ? -errno : 0;
-}
-
-/* Returns a listening socket or a negative errno. locked: the lock of the path is held. */
-static int crl_sock_open(const char *name, const struct sockaddr_un *addr, socklen_t len,
-			 bool locked)
+static int crl_sock_clear(const char *name, const struct sockaddr_un *addr, socklen_t len, int lock)
 {
 	int ret, sock = crl_sock_new();
 
 	if (sock < 0)
 		return sock;
-	ret = crl_sock_bind(sock, name, addr, len, locked);
+	ret = connect(sock, (const struct sockaddr *)addr, len) ? errno : 0;
+	close(sock);
+	if (ret != ECONNREFUSED || !crl_sock_is_socket(name))
+		return -EADDRINUSE;
+	if (lock < 0)
+		return lock;
+	return unlink(name) ? -EADDRINUSE : 0;
+}
+
+static int crl_sock_bind(int sock, const char *name, const struct sockaddr_un *addr, socklen_t len,
+			 int lock)
+{
+	int ret;
+
+	if (!bind(sock, (const struct sockaddr *)addr, len))
+		return 0;
+	if (errno != EADDRINUSE || *name != '/')
+		return -errno;
+	ret = crl_sock_clear(name, addr, len, lock);
+	if (ret)
+		return ret;
+	return bind(sock, (const struct sockaddr *)addr, len) ? -errno : 0;
+}
+
+/* Returns a listening socket or a negative errno. lock: as for crl_sock_clear. */
+static int crl_sock_open(const char *name, const struct sockaddr_un *addr, socklen_t len, int lock)
+{
+	int ret, sock = crl_sock_new();
+
+	if (sock < 0)
+		return sock;
+	ret = crl_sock_bind(sock, name, addr, len, lock);
 	if (!ret && listen(sock, CRL_SOCK_BACKLOG))
 		ret = -errno;
 	if (!ret)
@@ -118,16 +123,14 @@ int crl_sock_listen(const char *name, struct crl_sock_file *file)
 	if (ret)
 		return ret;
 	if (*name != '/')
-		return crl_sock_open(name, &addr, len, false);
+		return crl_sock_open(name, &addr, len, -ENOLCK);
 	/* The lock covers listen(2) too: until then a bound socket looks like that of a crash. */
 	lock = crl_lock_take(name);
-	if (lock < 0 && lock != -ENOLCK)
-		return lock;
-	sock = crl_sock_open(name, &addr, len, lock >= 0);
+	sock = crl_sock_open(name, &addr, len, lock);
 	if (sock >= 0 && !lstat(name, &st))
 		*file = (struct crl_sock_file){ .dev = st.st_dev, .ino = st.st_ino };
 	if (lock >= 0)
-		crl_lock_drop(name, lock);
+		crl_lock_drop(lock);
 	return sock;
 }
 

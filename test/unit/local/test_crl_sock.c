@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -196,6 +197,52 @@ Test(crl_sock, one_of_the_servers_that_open_a_path_at_the_same_moment_has_it)
 		close(sock); /* leaves the file, like a crash */
 	}
 	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(rmdir(dir), 0, "a file is left behind");
+}
+
+/* Opens a path, and has the result of crl_sock_listen. */
+static void *listen_once(void *arg)
+{
+	struct opener *opener = arg;
+	struct crl_sock_file file;
+
+	opener->sock = crl_sock_listen(opener->path, &file);
+	return NULL;
+}
+
+/* Another user holds the lock of the directory, and keeps it. */
+Test(crl_sock, without_the_lock_a_path_that_is_free_is_taken_and_none_is_cleared)
+{
+	char dir[] = "/tmp/crl-sock-XXXXXX", paths[OPENERS][64];
+	struct opener openers[OPENERS];
+	pthread_t threads[OPENERS];
+	struct crl_sock_file file;
+	int server, lock;
+
+	cr_assert_not_null(mkdtemp(dir));
+	for (int i = 0; i < OPENERS; i++)
+		snprintf(paths[i], sizeof(paths[i]), "%s/%d", dir, i);
+	server = crl_sock_listen(paths[1], &file);
+	close(crl_sock_listen(paths[2], &file)); /* leaves the file, like a crash */
+	lock = open(dir, O_RDONLY);
+	cr_assert_eq(flock(lock, LOCK_SH), 0);
+	for (int i = 0; i < OPENERS; i++) {
+		openers[i] = (struct opener){ .path = paths[i] };
+		cr_assert_eq(pthread_create(&threads[i], NULL, listen_once, &openers[i]), 0);
+	}
+	for (int i = 0; i < OPENERS; i++)
+		pthread_join(threads[i], NULL);
+	cr_expect_geq(openers[0].sock, 0, "error %d", openers[0].sock);
+	cr_expect_eq(openers[1].sock, -EADDRINUSE, "a server listens");
+	cr_expect_eq(openers[2].sock, -EBUSY);
+	close(lock);
+	close(openers[0].sock);
+	close(server);
+	server = crl_sock_listen(paths[2], &file);
+	cr_expect_geq(server, 0, "error %d", server);
+	close(server);
+	for (int i = 0; i < OPENERS; i++)
+		cr_assert_eq(unlink(paths[i]), 0);
 	cr_assert_eq(rmdir(dir), 0, "a file is left behind");
 }
 
