@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+_Static_assert(sizeof(struct crl_taken) == sizeof(struct crl_entry), "both have CRL_RING_SHORT");
 _Static_assert(CRL_DEPTH_MAX < 1u << 16, "a slot fits into its part of a handle");
 _Static_assert(CRL_CLIENTS_MAX <= CRL_OWNERS_MAX, "no client has the owner of CRL_HANDLE_NONE");
 
@@ -26,6 +27,7 @@ int crl_callee_init(struct crl_callee *callee, const struct crl_shape *shape, vo
 	};
 	crl_shape_rings(shape, mem, &callee->requests, &callee->responses);
 	callee->quick = crl_ring_long(&callee->responses);
+	callee->brief = shape->request_max < CRL_RING_SHORT ? shape->request_max : CRL_RING_SHORT;
 	callee->free = malloc(shape->depth * sizeof(*callee->free));
 	callee->slots =
 		aligned_alloc(UTIL_CACHE_LINE, crl_ring_size(shape->depth, shape->request_max));
@@ -53,4 +55,22 @@ uint32_t crl_callee_generation(const struct crl_callee *callee)
 		if (most < callee->free[i] >> 32)
 			most = (uint32_t)(callee->free[i] >> 32);
 	return most;
+}
+
+int crl_callee_take_long(struct crl_callee *callee, struct crl_request *requests, int cnt, int max,
+			 uint32_t open)
+{
+	uint32_t next = callee->request_pos + 1;
+	int end = cnt + 1 + crl_ring_fetch(&callee->requests, next, max - cnt - 1);
+	struct crl_item item;
+
+	while (cnt < end && callee->free_cnt &&
+	       crl_ring_get(&callee->requests, callee->request_pos, &item)) {
+		if (UTIL_UNLIKELY(item.len > callee->requests.max))
+			return cnt ? cnt : -EPROTO;
+		memcpy(crl_callee_keep(callee, &item, &requests[cnt])->data, item.data, item.len);
+		cnt++;
+	}
+	crl_callee_prepare(callee, open);
+	return cnt;
 }

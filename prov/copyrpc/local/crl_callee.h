@@ -30,14 +30,13 @@ struct crl_taken {
 	unsigned char data[];
 };
 
-#define CRL_TAKEN_SHORT (UTIL_CACHE_LINE - sizeof(struct crl_taken)) /* room in the first line */
-
 struct crl_callee {
 	struct crl_ring requests, responses;
 	uint32_t request_pos, response_pos; /* next to read, next to write */
 	uint32_t owner;                     /* below CRL_OWNERS_MAX; part of every handle */
 	uint32_t depth, free_cnt;
 	uint32_t quick;       /* responses shorter than this are written by crl_callee_quick */
+	uint32_t brief;       /* requests of at most so many bytes share the line of their word */
 	uint64_t *free;       /* stack of the handles of the next requests */
 	unsigned char *slots; /* depth slots, as far apart as the entries of `requests` */
 };
@@ -76,17 +75,15 @@ static inline struct crl_taken *crl_callee_slot(const struct crl_callee *callee,
 							    callee->requests.stride);
 }
 
-UTIL_INLINE void crl_callee_keep(struct crl_callee *callee, const struct crl_item *item,
-				 struct crl_request *request)
+/* Opens a request, if a slot is free. Returns its slot, whose bytes the caller copies. */
+UTIL_INLINE struct crl_taken *crl_callee_keep(struct crl_callee *callee,
+					      const struct crl_item *item,
+					      struct crl_request *request)
 {
 	uint64_t handle = callee->free[--callee->free_cnt];
 	struct crl_taken *taken = crl_callee_slot(callee, handle);
 
-	/* Entry and slot have a whole line, which is copied without a look at the length. */
-	if (UTIL_LIKELY(item->len <= CRL_TAKEN_SHORT))
-		memcpy(taken->data, item->data, CRL_TAKEN_SHORT);
-	else
-		memcpy(taken->data, item->data, item->len);
+	callee->request_pos++;
 	taken->handle = handle;
 	taken->tag = item->tag;
 	request->data = taken->data;
@@ -94,7 +91,22 @@ UTIL_INLINE void crl_callee_keep(struct crl_callee *callee, const struct crl_ite
 	request->handle = handle;
 	request->client = callee->owner;
 	request->reserved = 0;
+	return taken;
 }
+
+/* Prefetches the responses that follow, but the next one. open: requests before the take. */
+UTIL_INLINE void crl_callee_prepare(const struct crl_callee *callee, uint32_t open)
+{
+	crl_ring_prefetch(&callee->responses, callee->response_pos, open, crl_callee_open(callee));
+}
+
+/**
+ * Continues a take at a request of any length that is there, with those behind it that are there by
+ * now. cnt: requests that were taken so far. open: requests before the take. Returns as
+ * crl_callee_take.
+ */
+int crl_callee_take_long(struct crl_callee *callee, struct crl_request *requests, int cnt, int max,
+			 uint32_t open);
 
 /** Takes up to `max` requests. Returns their number, or -EPROTO if an entry is not valid. */
 UTIL_INLINE int crl_callee_take(struct crl_callee *callee, struct crl_request *requests, int max)
@@ -105,12 +117,13 @@ UTIL_INLINE int crl_callee_take(struct crl_callee *callee, struct crl_request *r
 
 	while (r < end && callee->free_cnt &&
 	       crl_ring_get(&callee->requests, callee->request_pos, &item)) {
-		if (UTIL_UNLIKELY(item.len > callee->requests.max))
-			return r > requests ? (int)(r - requests) : -EPROTO;
-		callee->request_pos++;
-		crl_callee_keep(callee, &item, r++);
+		if (UTIL_UNLIKELY(item.len > callee->brief))
+			return crl_callee_take_long(callee, requests, (int)(r - requests), max,
+						    open);
+		/* Entry and slot have a whole line, so a short string is copied with it. */
+		memcpy(crl_callee_keep(callee, &item, r++)->data, item.data, CRL_RING_SHORT);
 	}
-	crl_ring_prefetch(&callee->responses, callee->response_pos, open, crl_callee_open(callee));
+	crl_callee_prepare(callee, open);
 	return (int)(r - requests);
 }
 

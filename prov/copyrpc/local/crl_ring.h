@@ -26,6 +26,9 @@
 
 #define CRL_PREFETCH_MAX 320u /* bytes of an entry that are prefetched: 256 and the head */
 
+/* Bytes of a string that share the line of their word. */
+#define CRL_RING_SHORT (UTIL_CACHE_LINE - sizeof(struct crl_entry))
+
 /** Entry, at a multiple of a cache line. */
 struct crl_entry {
 	_Atomic uint64_t word; /* low 32 bits of position + 1, then the length */
@@ -168,6 +171,35 @@ static inline bool crl_ring_get(const struct crl_ring *ring, uint32_t pos, struc
 	item->tag = atomic_load_explicit(&entry->tag, memory_order_relaxed);
 	item->data = entry->data;
 	return true;
+}
+
+/* Prefetches the lines that a string of `len` bytes takes behind the first one. */
+static inline void crl_ring_fetch_rest(const struct crl_entry *entry, uint32_t len)
+{
+	uint32_t end = len < CRL_PREFETCH_MAX ? (uint32_t)sizeof(*entry) + len : CRL_PREFETCH_MAX;
+
+	for (uint32_t i = UTIL_CACHE_LINE; i < end; i += UTIL_CACHE_LINE)
+		__builtin_prefetch((const char *)entry + i);
+}
+
+/**
+ * Counts the entries that are there from `pos` on, at most `max`, and prefetches their strings for
+ * the reader. So the lines of all of them are on their way before the first is copied; those of
+ * later entries stay with their writer.
+ */
+static inline int crl_ring_fetch(const struct crl_ring *ring, uint32_t pos, int max)
+{
+	int cnt = 0;
+
+	for (; cnt < max; cnt++, pos++) {
+		struct crl_entry *entry = crl_ring_at(ring, pos);
+		uint64_t word = atomic_load_explicit(&entry->word, memory_order_relaxed);
+
+		if ((uint32_t)(word >> 32) != pos + 1)
+			break;
+		crl_ring_fetch_rest(entry, (uint32_t)word);
+	}
+	return cnt;
 }
 
 #endif

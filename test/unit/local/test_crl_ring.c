@@ -102,3 +102,22 @@ Test(crl_ring, short_strings_share_the_line_of_their_word)
 	cr_assert_eq(crl_ring_stride(48), 64);
 	cr_assert_eq(crl_ring_stride(49), 128);
 }
+
+Test(crl_ring, a_reader_fetches_what_is_there_and_nothing_behind)
+{
+	struct crl_ring ring = new_ring(UINT32_MAX - 1);
+	const uint32_t first = UINT32_MAX - 1;
+	unsigned char bytes[MAX] = { 0 };
+
+	for (int there = 0; there <= (int)ENTRIES; there++) {
+		for (int max = 0; max <= (int)ENTRIES + 1; max++)
+			cr_assert_eq(crl_ring_fetch(&ring, first, max), there < max ? there : max,
+				     "%d of %d", max, there);
+		if (there < (int)ENTRIES)
+			crl_ring_put(&ring, first + (uint32_t)there, 0, bytes, MAX);
+	}
+	/* Prefetches have an end where a length has none. */
+	atomic_store(&crl_ring_at(&ring, first)->word, (uint64_t)(first + 1) << 32 | UINT32_MAX);
+	cr_assert_eq(crl_ring_fetch(&ring, first, ENTRIES), ENTRIES);
+	free(ring.base);
+}
