@@ -99,6 +99,8 @@ uint64_t nic_service(uint64_t now_ns);
  */
 bool nic_fault_link_down(uint32_t device);
 bool nic_fault_dead(uint32_t device);
+/* Returns true if the port of the device has been given another LID. */
+bool nic_fault_moved(uint32_t device);
 /* Returns true if the device has failed since it was opened at that time. */
 bool nic_fault_has_failed(uint32_t device, uint64_t opened_ns);
 /*

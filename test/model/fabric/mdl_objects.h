@@ -91,7 +91,10 @@ struct mdl_proc {
 	struct mdl_count count;
 };
 
-/* A port with its addresses. Entry n of the table has LID n + 1. */
+/* Added to the LID of a port to which the subnet manager has given another one. */
+#define MDL_LID_MOVED 0x400u
+
+/* A port with its addresses. Entry n of the table has LID n + 1, or n + 1 + MDL_LID_MOVED. */
 struct mdl_port {
 	uint64_t guid; /* host order */
 	uint8_t mac[6];

@@ -197,8 +197,12 @@ struct mdl_mr *mdl_mr_find(uint32_t key)
 struct mdl_port *mdl_port_by_lid(uint16_t lid)
 {
 	struct mdl_segment *seg = mdl_self.seg;
+	uint32_t n = lid & (MDL_LID_MOVED - 1u);
 
-	return seg->link == MDL_LINK_IB && lid && lid <= seg->port_cnt ? &seg->port[lid - 1] : NULL;
+	if (seg->link != MDL_LINK_IB || !n || n > seg->port_cnt)
+		return NULL;
+	return __atomic_load_n(&seg->port[n - 1].lid, __ATOMIC_ACQUIRE) == lid ? &seg->port[n - 1]
+									       : NULL;
 }
 
 struct mdl_port *mdl_port_by_gid(const uint8_t gid[16])

@@ -15,6 +15,7 @@
  *	fatal=A-B	from A milliseconds after that the first device has failed: nothing that was
  *			made before does anything any more, and it cannot be opened; from B on it
  *			can, anew. Without B it stays so. fatal1=A-B: the second one
+ *	moved=A		from A milliseconds after that the port of the first device has another LID
  *	every=P		down and fatal again and again, P milliseconds after the last time
  *	times=N		with every: N times in all
  *	work=1		the milliseconds of down and fatal count from the first WQE of the process
@@ -50,7 +51,7 @@ static struct {
 	/* by device; `to` 0: never */
 	struct nic_window {
 		uint64_t from, to;
-	} down[MDL_DEV_MAX], fatal[MDL_DEV_MAX];
+	} down[MDL_DEV_MAX], fatal[MDL_DEV_MAX], moved;
 } nic_plan;
 
 static uint64_t nic_fault_number(const char **at)
@@ -114,6 +115,7 @@ static void nic_fault_parse(void)
 	nic_fault_window(plan, "down1=", &nic_plan.down[1]);
 	nic_fault_window(plan, "fatal=", &nic_plan.fatal[0]);
 	nic_fault_window(plan, "fatal1=", &nic_plan.fatal[1]);
+	nic_fault_window(plan, "moved=", &nic_plan.moved);
 	nic_plan.start_ns = nic_fault_value(plan, "work") ? 0 : mdl_now_ns();
 	nic_plan.random =
 		(seed ? seed : mdl_self.seg->seed) * 0x9e3779b97f4a7c15ull + mdl_self.slot + 1;
@@ -225,6 +227,12 @@ bool nic_fault_dead(uint32_t device)
 	return nic_fault_is_in(&nic_plan.fatal[device]);
 }
 
+bool nic_fault_moved(uint32_t device)
+{
+	nic_fault_ready();
+	return !device && nic_fault_is_in(&nic_plan.moved);
+}
+
 bool nic_fault_has_failed(uint32_t device, uint64_t opened_ns)
 {
 	return __atomic_load_n(&mdl_self.proc->fatal_ns[device], __ATOMIC_ACQUIRE) > opened_ns;
@@ -293,5 +301,7 @@ uint64_t nic_fault_due(uint64_t now)
 		next = nic_fault_next(since, &nic_plan.fatal[device]);
 		due = next < due ? next : due;
 	}
+	next = nic_fault_next(since, &nic_plan.moved);
+	due = next < due ? next : due;
 	return due == UINT64_MAX ? due : start + due;
 }

@@ -130,7 +130,7 @@ static bool is_plan(const char *text)
 	static const char *const names[] = { "drop",   "dup",     "late",  "corrupt", "rnr",
 					     "break",  "breakqp", "down",  "down1",   "fatal",
 					     "fatal1", "every",   "times", "work",    "deny",
-					     "nobf",   "die",     "seed",  NULL };
+					     "nobf",   "die",     "seed",  "moved",   NULL };
 
 	while (*text) {
 		unsigned long long from, to;

@@ -36,6 +36,7 @@ Test(ib_async, events_that_end_links_are_warnings)
 	}
 	cr_expect_eq(ib_async_meaning(IBV_EVENT_PORT_ERR)->what, IB_ASYNC_PORT_DOWN);
 	cr_expect_eq(ib_async_meaning(IBV_EVENT_PORT_ACTIVE)->what, IB_ASYNC_PORT_UP);
+	cr_expect_eq(ib_async_meaning(IBV_EVENT_LID_CHANGE)->what, IB_ASYNC_LID);
 }
 
 Test(ib_async, a_zeroed_device_has_no_event)

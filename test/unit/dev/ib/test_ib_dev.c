@@ -86,6 +86,38 @@ Test(ib_dev, a_refusal_by_the_device_keeps_its_reason)
 	}
 }
 
+static struct ibv_port_attr port;
+static int port_err;
+
+static int query_port(struct ibv_context *context, uint8_t num, struct ibv_port_attr *attr,
+		      size_t len)
+{
+	memcpy(attr, &port, len < sizeof(port) ? len : sizeof(port));
+	return port_err;
+}
+
+Test(ib_dev, a_port_with_another_lid_has_moved)
+{
+	struct verbs_context verbs = {
+		.sz = sizeof(verbs),
+		.query_port = query_port,
+		.context.abi_compat = __VERBS_ABI_IS_EXTENDED,
+	};
+	struct ib_dev dev = { .ctx = &verbs.context, .port = 1, .port_attr.lid = 7 };
+
+	port.lid = 7;
+	cr_expect_not(ib_dev_has_moved(&dev));
+	port.lid = 0;
+	cr_expect_not(ib_dev_has_moved(&dev), "it has none for a moment");
+	port.lid = 8;
+	cr_expect(ib_dev_has_moved(&dev));
+	port_err = ENODEV;
+	cr_expect_not(ib_dev_has_moved(&dev), "nothing is known");
+	port_err = 0;
+	dev.is_eth = true;
+	cr_expect_not(ib_dev_has_moved(&dev), "no LID");
+}
+
 Test(ib_dev, repeated_probes_leak_no_descriptor)
 {
 	struct dev_about about;

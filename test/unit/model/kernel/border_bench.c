@@ -92,6 +92,11 @@ bool nic_fault_dead(uint32_t device)
 	return false;
 }
 
+bool nic_fault_moved(uint32_t device)
+{
+	return false;
+}
+
 void nic_fault_fail(uint32_t device, uint64_t now_ns)
 {
 }

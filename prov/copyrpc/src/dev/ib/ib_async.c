@@ -38,9 +38,9 @@ static const struct ib_async_row ib_async_rows[] = {
 	[IBV_EVENT_PORT_ACTIVE] = { IB_ASYNC_PORT_UP, true, "the port is up again" },
 	[IBV_EVENT_PORT_ERR] = { IB_ASYNC_PORT_DOWN, true,
 				 "the port is down: look for the cable, the switch, ip link" },
-	[IBV_EVENT_LID_CHANGE] = { IB_ASYNC_LOGGED, true,
-				   "the subnet manager gave the port another LID: connections that "
-				   "lose their route end and are made again" },
+	[IBV_EVENT_LID_CHANGE] = { IB_ASYNC_LID, true,
+				   "the subnet manager gave the port another LID: connections end, "
+				   "and are made again with it" },
 	[IBV_EVENT_PKEY_CHANGE] = { IB_ASYNC_LOGGED, true, "the partition table changed" },
 	[IBV_EVENT_SM_CHANGE] = { IB_ASYNC_LOGGED, false, "the subnet manager changed" },
 	[IBV_EVENT_SRQ_ERR] = { IB_ASYNC_ALL, true,
@@ -130,9 +130,21 @@ static bool ib_async_is_ours(const struct ib_async *async, const struct ibv_asyn
 {
 	switch (ib_async_meaning(got->event_type)->what) {
 	case IB_ASYNC_PORT_DOWN:
-	case IB_ASYNC_PORT_UP: return got->element.port_num == async->dev->port;
+	case IB_ASYNC_PORT_UP:
+	case IB_ASYNC_LID: return got->element.port_num == async->dev->port;
 	default: return true;
 	}
+}
+
+/*
+ * Returns what the event means now: a port with another LID is reached by no peer that knows the
+ * old one, and its device has to be opened again.
+ */
+static enum ib_async_what ib_async_effect(const struct ib_async *async, enum ib_async_what what)
+{
+	if (what != IB_ASYNC_LID && what != IB_ASYNC_PORT_UP)
+		return what;
+	return ib_dev_has_moved(async->dev) ? IB_ASYNC_ALL : what;
 }
 
 /* Logs the event. Returns true if it ends links. */
@@ -148,13 +160,14 @@ static bool ib_async_handle(struct ib_async *async, const struct ibv_async_event
 		UTIL_WARN(EP_CTRL, "%s: %s: %s\n", ib_dev_name(async->dev), name, row->text);
 	else
 		UTIL_INFO(EP_CTRL, "%s: %s: %s\n", ib_dev_name(async->dev), name, row->text);
-	*event = (struct ib_async_event){ .what = row->what, .err = -FI_EIO };
-	async->has_failed |= row->what == IB_ASYNC_ALL;
+	*event = (struct ib_async_event){ .what = ib_async_effect(async, row->what),
+					  .err = -FI_EIO };
+	async->has_failed |= event->what == IB_ASYNC_ALL;
 	if (row->what == IB_ASYNC_QP)
 		event->qpn = got->element.qp->qp_num;
 	if (row->what == IB_ASYNC_PORT_DOWN || row->what == IB_ASYNC_PORT_UP)
 		ib_async_port(async, row->what == IB_ASYNC_PORT_DOWN);
-	return row->what == IB_ASYNC_QP || row->what == IB_ASYNC_ALL;
+	return event->what == IB_ASYNC_QP || event->what == IB_ASYNC_ALL;
 }
 
 static bool ib_async_is_late(struct ib_async *async, struct ib_async_event *event)

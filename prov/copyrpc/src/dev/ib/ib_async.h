@@ -9,7 +9,9 @@
  * that it concerns. Queue pairs that belong to no link alone are their device's matter.
  *
  * A port that is down ends all links after IB_PORT_DOWN_MS (or FI_COPYRPC_PEER_TIMEOUT, if that is
- * less) unless it comes back before: retransmission covers short outages.
+ * less) unless it comes back before: retransmission covers short outages. A port with another LID,
+ * by an event of its own or after an outage, counts as a device that has failed: its links end,
+ * and the device, opened again, has the new one.
  *
  * The polling thread reads events once in IB_ASYNC_TICKS idle polls (a system call each) and
  * whenever it arms. wait_fd is an epoll descriptor over the completion channel, the events and the
@@ -37,6 +39,7 @@ enum ib_async_what {
 	IB_ASYNC_LOGGED,    /* only logged */
 	IB_ASYNC_PORT_DOWN, /* the grace period begins */
 	IB_ASYNC_PORT_UP,   /* the grace period ends */
+	IB_ASYNC_LID,       /* the port's LID may have changed */
 	IB_ASYNC_QP,        /* one queue pair failed */
 	IB_ASYNC_ALL,       /* all of them failed */
 };
@@ -65,7 +68,8 @@ struct ib_async {
 	int timer_fd;
 	uint64_t deadline_ns; /* end of the grace period; 0: the port is up, or it is over */
 	bool is_down;         /* the port is down, and the grace period is over */
-	bool has_failed;      /* the device, or a queue that all links share */
+	/* the device, or a queue that all links share; or its port has another LID */
+	bool has_failed;
 };
 
 /** Starts reading events. chan_fd is the completion channel's. Returns 0 or an error, logged. */

@@ -218,6 +218,14 @@ void ib_dev_fini(struct ib_dev *dev)
 	memset(dev, 0, sizeof(*dev));
 }
 
+bool ib_dev_has_moved(const struct ib_dev *dev)
+{
+	struct ibv_port_attr attr;
+
+	return !dev->is_eth && !ibv_query_port(dev->ctx, dev->port, &attr) && attr.lid &&
+	       attr.lid != dev->port_attr.lid;
+}
+
 int ib_dev_refuse(const struct ib_dev *dev, const char *what)
 {
 	int err = errno;

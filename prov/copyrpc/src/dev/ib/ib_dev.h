@@ -56,6 +56,12 @@ int ib_dev_init(struct ib_dev *dev, ib_dev_fits_fn *fits, const struct ib_dev *b
 void ib_dev_fini(struct ib_dev *dev);
 
 /**
+ * Returns true if the port has another LID than at init, so that peers with the old one do not
+ * reach it. False on Ethernet, and while the port has none.
+ */
+bool ib_dev_has_moved(const struct ib_dev *dev);
+
+/**
  * Fills *about for the device that init would choose. Returns 0 or -FI_ENODEV, silently. Keeps a
  * result; repeats a failed search each time, at the cost of a few system calls.
  */
