@@ -66,6 +66,29 @@ Test(vb_poll, a_receiver_that_stops_polling_loses_nothing)
 		pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
 }
 
+/* Devices reuse the numbers of queue pairs that are gone. */
+Test(vb_poll, fetched_completions_of_a_closed_link_are_not_a_later_one_with_its_number)
+{
+	struct transport transports[2], other[2];
+	struct dev_event ev;
+	uint32_t qpn;
+
+	pair_open(devs, NULL);
+	pair_link(devs, 4096, true, other);
+	pair_link(devs, 4096, true, transports);
+	for (int i = 0; i < 4; i++)
+		cr_assert_eq(pair_write(&transports[0], 32), 0);
+	cr_assert_not(pair_poll(devs[0], &ev, 300), "all have arrived");
+	pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
+	cr_assert_eq(devs[1]->wc_cnt - devs[1]->wc_at, 3, "fetched, not returned");
+	qpn = ((struct vb_link *)transports[1].link)->ib.qpn;
+	pair_close_last();
+	cr_assert_eq(ib_qpns_set(&devs[1]->qpns, qpn, other[1].link), 0);
+	cr_expect_not(pair_poll(devs[1], &ev, 300));
+	cr_expect_eq(devs[1]->stray_cnt, 3);
+	ib_qpns_clear(&devs[1]->qpns, qpn);
+}
+
 Test(vb_poll, completions_of_detached_links_are_dropped_and_counted)
 {
 	struct transport transports[2], other[2];

@@ -51,14 +51,18 @@ void pair_open(struct vb_dev *devs[2], const struct vb_tune *tune)
 	}
 }
 
+void pair_close_last(void)
+{
+	struct dev_link *link = links[--link_cnt];
+
+	link->ops->detach(link);
+	link->ops->close(link);
+}
+
 void pair_fini(void)
 {
-	while (link_cnt) {
-		struct dev_link *link = links[--link_cnt];
-
-		link->ops->detach(link);
-		link->ops->close(link);
-	}
+	while (link_cnt)
+		pair_close_last();
 	for (int i = 0; i < 2; i++) {
 		if (open_devs[i])
 			vb_dev_close((struct dev *)open_devs[i]);

@@ -34,6 +34,9 @@ void pair_fini(void);
 void pair_link(struct vb_dev *devs[2], uint64_t ring_len, bool attach,
 	       struct transport transports[2]);
 
+/** Closes the end of a link that was made last. */
+void pair_close_last(void);
+
 /** Writes `len` bytes (a multiple of 32) of a pattern. Returns the result of write_imm. */
 int pair_write(struct transport *transport, uint32_t len);
 

@@ -73,6 +73,14 @@ void vb_dev_remove_link(struct vb_dev *dev)
 	pthread_mutex_unlock(&dev->lock);
 }
 
+/* No link has number 0: such a completion returns its receive WQE, and is counted as a stray. */
+void vb_dev_forget(struct vb_dev *dev, uint32_t qpn)
+{
+	for (uint32_t i = dev->wc_at; i < dev->wc_cnt; i++)
+		if (dev->wc[i].qp_num == qpn)
+			dev->wc[i].qp_num = 0;
+}
+
 void vb_dev_refill_cold(struct vb_dev *dev)
 {
 	uint32_t cnt = dev->tune.srq_depth - dev->srq_posted;

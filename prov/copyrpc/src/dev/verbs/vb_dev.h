@@ -80,6 +80,12 @@ int vb_dev_open_tuned(const struct vb_tune *tune, struct dev **dev);
 int vb_dev_add_link(struct vb_dev *dev);
 void vb_dev_remove_link(struct vb_dev *dev);
 
+/**
+ * Removes the number of a queue pair that is gone from completions fetched and not returned, so
+ * that a later one with that number does not get them. Polling thread.
+ */
+void vb_dev_forget(struct vb_dev *dev, uint32_t qpn);
+
 /** Posts the missing WQEs of the shared receive queue. */
 void vb_dev_refill_cold(struct vb_dev *dev);
 

@@ -46,10 +46,23 @@ static int vb_link_make_qp(struct vb_link *link)
 	return qp ? ib_link_init_qp(&link->ib, qp) : ib_dev_refuse(&dev->ib, "queue pair");
 }
 
+/*
+ * Destroys the queue pair. The device reuses its number, so completions that poll has fetched for
+ * an attached link lose it. A link that never was one may be closed by the control thread.
+ */
+static void vb_link_drop_qp(struct vb_link *link)
+{
+	if (!link->ib.qp)
+		return;
+	ibv_destroy_qp(link->ib.qp);
+	link->ib.qp = NULL;
+	if (link->was_attached)
+		vb_dev_forget(link->dev, link->ib.qpn);
+}
+
 static void vb_link_free(struct vb_link *link)
 {
-	if (link->ib.qp)
-		ibv_destroy_qp(link->ib.qp);
+	vb_link_drop_qp(link);
 	ib_link_fini(&link->ib);
 	free(link);
 }
@@ -128,9 +141,11 @@ int vb_link_attach(struct dev_link *base)
 
 	assert(!link->ib.attached && link->ib.tx.addr);
 	ret = ib_qpns_set(&dev->qpns, link->ib.qpn, link);
-	if (!ret)
-		ib_link_attached(&link->ib, &dev->lock, &dev->early);
-	return ret;
+	if (ret)
+		return ret;
+	ib_link_attached(&link->ib, &dev->lock, &dev->early);
+	link->was_attached = true;
+	return 0;
 }
 
 void vb_link_fail_cold(struct vb_link *link, int err)
@@ -158,8 +173,7 @@ void vb_link_kill(struct vb_link *link)
 	ib_qp_stop(link->ib.qp);
 	/* Only without a queue pair is it certain that the device touches no buffer. */
 	if (!util_list_is_empty(&link->ops)) {
-		ibv_destroy_qp(link->ib.qp);
-		link->ib.qp = NULL;
+		vb_link_drop_qp(link);
 		vb_bulk_drop(link);
 	}
 }

@@ -54,6 +54,7 @@ struct vb_link {
 	struct vb_op *op_next; /* first one with pieces still to post, or NULL */
 
 	struct vb_dev *dev;
+	bool was_attached; /* completions of the queue pair may have been fetched */
 };
 
 static inline uint32_t vb_link_sq_room(const struct vb_link *link)
