@@ -470,6 +470,21 @@ Test(ring_takeover, a_second_position_ends_the_connection)
 	finish();
 }
 
+/* A peer has received what it has released. */
+Test(ring_takeover, a_position_before_what_the_peer_has_released_meanwhile_ends_the_connection)
+{
+	start();
+	send_one(a);
+	b->conn.rail->link->ops->write_imm(b->conn.rail->link, 0, 32, 0);
+	ring_rails_poll(ring_end_transport(a));
+	cr_assert(a->conn.rail->has_peer_pos);
+	ring_end_progress_rails(b);
+	cr_assert_eq(b->conn.rx.consumer, 64);
+	send_one(b);
+	expect_down(a, -FI_EIO);
+	finish();
+}
+
 Test(ring_takeover, a_position_within_a_batch_ends_the_connection)
 {
 	uint64_t count = 0x7f7f7f7f7f7f7f7full; /* no batch has as many messages */

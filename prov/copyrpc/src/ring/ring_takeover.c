@@ -241,10 +241,20 @@ static void ring_takeover_keep_parts(struct ring_conn *conn)
 		UTIL_CONTAINER_OF(it, struct ring_get, link)->on_rail = false;
 }
 
+static void ring_takeover_refuse(struct ring_conn *conn)
+{
+	ring_conn_fail_cold(conn, -FI_EIO, "illegal position over a second device");
+}
+
 static void ring_takeover_finish(struct ring_conn *conn)
 {
 	struct ring_rail *rail = conn->rail;
 
+	/* The peer may have released more since it sent its position. */
+	if ((int64_t)(rail->peer_pos - conn->tx.flow.remote_consumer) < 0) {
+		ring_takeover_refuse(conn);
+		return;
+	}
 	ring_takeover_close_first(conn);
 	ring_takeover_keep_parts(conn);
 	rail->phase = RING_RAIL_TAKEN;
@@ -277,7 +287,7 @@ void ring_takeover_received(struct ring_conn *conn, uint32_t imm)
 	struct ring_rail *rail = conn->rail;
 
 	if (rail->has_peer_pos || !ring_takeover_parse(conn, imm, &rail->peer_pos)) {
-		ring_conn_fail_cold(conn, -FI_EIO, "illegal position over a second device");
+		ring_takeover_refuse(conn);
 		return;
 	}
 	rail->has_peer_pos = true;
