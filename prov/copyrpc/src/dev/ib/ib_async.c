@@ -50,8 +50,8 @@ static const struct ib_async_row ib_async_rows[] = {
 					    "a failed queue pair takes no more receives" },
 	[IBV_EVENT_CLIENT_REREGISTER] = { IB_ASYNC_LOGGED, false, "the subnet manager restarted" },
 	[IBV_EVENT_GID_CHANGE] = { IB_ASYNC_LOGGED, true,
-				   "an address of the port changed: if it was in use, peers cannot "
-				   "reach this process until it is restarted" },
+				   "an address of the port changed: new connections use one that "
+				   "it has" },
 };
 
 const struct ib_async_row *ib_async_meaning(enum ibv_event_type type)

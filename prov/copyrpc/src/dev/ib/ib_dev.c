@@ -42,37 +42,52 @@ static void ib_dev_warn_gid(const struct ib_dev *dev)
 				 util_params.gid_index, dev->name);
 }
 
+/*
+ * Finds the best GID of the port; `like`, unless NULL, is preferred, and only one of its kind is
+ * taken. Returns 0 or -FI_E*.
+ */
+static int ib_dev_find_gid(const struct ib_dev *dev, const struct ibv_gid_entry *like,
+			   struct ibv_gid_entry *entry)
+{
+	struct ibv_gid_entry *table = calloc(IB_GID_CNT_MAX, sizeof(*table));
+	ssize_t cnt;
+	int best;
+
+	if (!table)
+		return -FI_ENOMEM;
+	cnt = ibv_query_gid_table(dev->ctx, table, IB_GID_CNT_MAX, 0);
+	for (ssize_t i = 0; i < cnt; i++)
+		if (table[i].port_num != dev->port || (like && !ib_gid_is_like(&table[i], like)))
+			memset(&table[i].gid, 0, sizeof(table[i].gid));
+	best = cnt > 0 ? ib_gid_pick(table, (size_t)cnt) : -1;
+	for (ssize_t i = 0; like && i < cnt; i++)
+		if (!memcmp(&table[i].gid, &like->gid, sizeof(like->gid)))
+			best = (int)i;
+	if (best >= 0)
+		*entry = table[best];
+	free(table);
+	return best < 0 ? -FI_EINVAL : 0;
+}
+
 /* Chooses the GID that the user requested, or the best one of the port. */
 static int ib_dev_choose_gid(struct ib_dev *dev, int requested)
 {
-	struct ibv_gid_entry *table, entry;
-	ssize_t cnt = 0;
-	int best = -1;
+	struct ibv_gid_entry entry;
+	int ret = 0;
 
-	if (requested < 0 && !dev->is_eth)
-		requested = 0;
-	if (requested >= 0) {
-		if (ibv_query_gid_ex(dev->ctx, dev->port, (uint32_t)requested, &entry, 0)) {
-			ib_dev_warn_gid(dev);
-			return -FI_EINVAL;
-		}
-	} else {
-		table = calloc(IB_GID_CNT_MAX, sizeof(*table));
-		if (!table)
-			return -FI_ENOMEM;
-		cnt = ibv_query_gid_table(dev->ctx, table, IB_GID_CNT_MAX, 0);
-		for (ssize_t i = 0; i < cnt; i++)
-			if (table[i].port_num != dev->port)
-				memset(&table[i].gid, 0, sizeof(table[i].gid));
-		best = cnt > 0 ? ib_gid_pick(table, (size_t)cnt) : -1;
-		if (best >= 0)
-			entry = table[best];
-		free(table);
-		if (best < 0)
-			return -FI_EINVAL;
+	dev->is_gid_fixed = requested >= 0;
+	if (requested < 0 && dev->is_eth) {
+		ret = ib_dev_find_gid(dev, NULL, &entry);
+	} else if (ibv_query_gid_ex(dev->ctx, dev->port, requested < 0 ? 0 : (uint32_t)requested,
+				    &entry, 0)) {
+		ib_dev_warn_gid(dev);
+		ret = -FI_EINVAL;
 	}
+	if (ret)
+		return ret;
 	dev->gid = entry.gid;
 	dev->gid_index = (uint8_t)entry.gid_index;
+	dev->gid_type = (enum ibv_gid_type)entry.gid_type;
 	return 0;
 }
 
@@ -216,6 +231,22 @@ void ib_dev_fini(struct ib_dev *dev)
 		UTIL_WARN(DOMAIN, "%s: objects are still open on it\n", dev->name);
 	ibv_close_device(dev->ctx);
 	memset(dev, 0, sizeof(*dev));
+}
+
+struct ib_dev_gid ib_dev_gid(const struct ib_dev *dev)
+{
+	struct ibv_gid_entry old = { .gid = dev->gid, .gid_type = dev->gid_type }, entry;
+	struct ib_dev_gid gid = { dev->gid, dev->gid_index };
+	int ret;
+
+	if (!dev->is_eth || !dev->ctx)
+		return gid;
+	ret = ibv_query_gid_ex(dev->ctx, dev->port, dev->gid_index, &entry, 0);
+	if (!dev->is_gid_fixed && (ret || memcmp(&entry.gid, &dev->gid, sizeof(dev->gid))))
+		ret = ib_dev_find_gid(dev, &old, &entry);
+	if (!ret && ib_gid_is_like(&entry, &old))
+		gid = (struct ib_dev_gid){ entry.gid, (uint8_t)entry.gid_index };
+	return gid;
 }
 
 bool ib_dev_has_moved(const struct ib_dev *dev)

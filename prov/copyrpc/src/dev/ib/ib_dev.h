@@ -8,8 +8,8 @@
  * The choice is logged at INFO, like features that a device lacks. libibverbs is linked: libfabric
  * itself needs it, so it is present even without RDMA hardware.
  *
- * Constant between init and fini. Tests: test/unit/dev/ib/test_ib_dev.c, on a kernel device
- * test/rxe.
+ * Constant between init and fini; ib_dev_gid has a GID that has changed since. Tests:
+ * test/unit/dev/ib/test_ib_dev.c, on a kernel device test/rxe.
  */
 #ifndef DEV_IB_IB_DEV_H
 #define DEV_IB_IB_DEV_H
@@ -34,6 +34,8 @@ struct ib_dev {
 	char name[IBV_SYSFS_NAME_MAX + 4];
 	uint8_t port;
 	uint8_t gid_index;
+	enum ibv_gid_type gid_type;
+	bool is_gid_fixed; /* the user requested the index */
 	bool is_eth;       /* RoCE: every packet has a GRH */
 	uint8_t rd_atomic; /* READs in flight per queue pair, in either direction */
 	int relaxed;       /* IBV_ACCESS_RELAXED_ORDERING, for memory that holds only data */
@@ -54,6 +56,19 @@ int ib_dev_init(struct ib_dev *dev, ib_dev_fits_fn *fits, const struct ib_dev *b
 
 /** Closes the device. No object may be left on it. */
 void ib_dev_fini(struct ib_dev *dev);
+
+/** GID of the port and its index in the port's table. */
+struct ib_dev_gid {
+	union ibv_gid gid;
+	uint8_t index;
+};
+
+/**
+ * Returns the GID of the port at this moment, for a new connection. On Ethernet that of init may
+ * have moved to another index, or given place to another of its kind. That of init where nothing
+ * better is known. Takes a system call or several. Any thread.
+ */
+struct ib_dev_gid ib_dev_gid(const struct ib_dev *dev);
 
 /**
  * Returns true if the port has another LID than at init, so that peers with the old one do not

@@ -3,7 +3,6 @@
 #include "dev/ib/ib_gid.h"
 
 #include <arpa/inet.h>
-#include <stdbool.h>
 #include <string.h>
 
 static bool ib_gid_is_ipv4(const union ibv_gid *gid)
@@ -52,6 +51,11 @@ int ib_gid_pick(const struct ibv_gid_entry *table, size_t cnt)
 		best = (int)i;
 	}
 	return best;
+}
+
+bool ib_gid_is_like(const struct ibv_gid_entry *a, const struct ibv_gid_entry *b)
+{
+	return a->gid_type == b->gid_type && ib_gid_is_ipv4(&a->gid) == ib_gid_is_ipv4(&b->gid);
 }
 
 const char *ib_gid_text(const union ibv_gid *gid, char buf[IB_GID_TEXT_MAX])

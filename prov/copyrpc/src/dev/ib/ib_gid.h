@@ -9,6 +9,7 @@
 #define DEV_IB_IB_GID_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define IB_GID_TEXT_MAX 64
@@ -18,6 +19,12 @@ unsigned ib_gid_rank(const struct ibv_gid_entry *entry);
 
 /** Returns the position in table[] of the best entry, or -1. */
 int ib_gid_pick(const struct ibv_gid_entry *table, size_t cnt);
+
+/**
+ * Returns true if two entries are of one kind, so that one may take the place of the other: their
+ * type, and whether they hold IPv4 addresses.
+ */
+bool ib_gid_is_like(const struct ibv_gid_entry *a, const struct ibv_gid_entry *b);
 
 /** Formats a GID: IPv4 if it holds an IPv4 address, otherwise IPv6. Returns buf. */
 const char *ib_gid_text(const union ibv_gid *gid, char buf[IB_GID_TEXT_MAX]);

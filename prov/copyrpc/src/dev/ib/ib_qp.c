@@ -87,7 +87,7 @@ static int ib_qp_to_rtr(struct ibv_qp *qp, const struct ib_dev *dev, const struc
 
 	if (attr.ah_attr.is_global) {
 		attr.ah_attr.grh.dgid = peer->gid;
-		attr.ah_attr.grh.sgid_index = dev->gid_index;
+		attr.ah_attr.grh.sgid_index = ib_dev_gid(dev).index;
 		attr.ah_attr.grh.hop_limit = IB_HOP_LIMIT;
 	}
 	err = ibv_modify_qp(qp, &attr,
@@ -161,7 +161,7 @@ void ib_qp_describe(const struct ibv_qp *qp, const struct ib_dev *dev, uint32_t 
 		.mtu = (uint8_t)dev->port_attr.active_mtu,
 		.rd_atomic = dev->rd_atomic,
 		.is_eth = dev->is_eth,
-		.gid = dev->gid,
+		.gid = ib_dev_gid(dev).gid,
 		.ring_addr = (uintptr_t)ring->addr,
 		.ring_len = ring->len,
 		.ring_rkey = ring->mr->rkey,

@@ -192,7 +192,7 @@ int ib_ud_describe(struct dev_dgram *base, struct dev_desc *desc)
 		.lid = ud->dev->port_attr.lid,
 		.mtu = (uint8_t)ud->dev->port_attr.active_mtu,
 		.is_eth = ud->dev->is_eth,
-		.gid = ud->dev->gid,
+		.gid = ib_dev_gid(ud->dev).gid,
 	};
 
 	ib_ud_desc_encode(&d, desc);
@@ -227,7 +227,7 @@ int ib_ud_route(struct ib_ud *ud, const struct ib_ud_desc *peer, struct dev_dgra
 		.port_num = ud->dev->port,
 		.is_global = global,
 		.grh = { .dgid = peer->gid,
-			 .sgid_index = ud->dev->gid_index,
+			 .sgid_index = ib_dev_gid(ud->dev).index,
 			 .hop_limit = IB_UD_HOP_LIMIT },
 	};
 

@@ -23,7 +23,7 @@ static struct ibv_ah_attr m5_dct_local(const struct ib_dev *ib)
 	return (struct ibv_ah_attr){
 		.port_num = ib->port,
 		.is_global = ib->is_eth,
-		.grh = { .sgid_index = ib->gid_index, .hop_limit = IB_HOP_LIMIT },
+		.grh = { .sgid_index = ib_dev_gid(ib).index, .hop_limit = IB_HOP_LIMIT },
 	};
 }
 

@@ -81,7 +81,7 @@ static int m5_dlink_make_av(struct m5_link *link, const struct ib_desc *peer)
 		.port_num = ib->port,
 		.is_global = ib_qp_is_global(ib, peer),
 		.grh = { .dgid = peer->gid,
-			 .sgid_index = ib->gid_index,
+			 .sgid_index = ib_dev_gid(ib).index,
 			 .hop_limit = IB_HOP_LIMIT },
 	};
 	struct ibv_ah *obj = ibv_create_ah(ib->pd, &attr);
