@@ -30,7 +30,7 @@
 #include "wire/wire_ring.h"
 
 #define RING_LEN_MIN 1024u /* Smallest ring that credit-only batches alone keep making progress */
-#define RING_LEN_MAX (1ull << 31) /* Far below the range of an immediate */
+#define RING_LEN_MAX (1ull << 30) /* Most that devices make; far below the range of an immediate */
 
 static inline uint64_t ring_off(uint64_t pos, uint64_t ring_len)
 {
