@@ -171,6 +171,43 @@ Test(m5_access, an_error_ends_those_before_it_well_and_then_the_link)
 	}
 }
 
+/** Writes `len` bytes, one access at a time, until the next one begins at block `until`. */
+static void put_up_to(uint32_t len, uint16_t until)
+{
+	while (l->link.sq.pi != until) {
+		uint16_t at = l->link.sq.pi;
+
+		cr_assert_eq(put(len, false, 0), 0);
+		cr_assert(complete(at, 0));
+	}
+}
+
+/* Words of accesses that did not report stay in blocks at which no later one begins. */
+Test(m5_access, an_error_does_not_end_accesses_whose_numbers_are_old)
+{
+	static const uint32_t ages[] = { 0, 100, INT32_MAX, UINT32_MAX - 100 };
+
+	for (unsigned a = 0; a < 4; a++) {
+		uint32_t cnt;
+
+		setup(64);
+		for (unsigned i = 0; i < 4; i++)
+			cr_assert_eq(put(8, false, DEV_ACCESS_MORE), 0);
+		m5_link_kick(&l->link.ib.base);
+		cr_assert(complete(3, 0));
+		l->link.ib.base.access_cnt += ages[a];
+		put_up_to(64, 64);
+		cnt = l->link.ib.base.access_cnt;
+		for (unsigned i = 0; i < 2; i++)
+			cr_assert_eq(put(64, false, DEV_ACCESS_MORE), 0);
+		m5_link_kick(&l->link.ib.base);
+		cr_assert(complete(66, 0x13));
+		cr_expect_eq(ev.kind, DEV_EV_ACCESS);
+		cr_expect_eq(ev.value, cnt + 1, "after %u accesses", ages[a]);
+		teardown();
+	}
+}
+
 /** Completes one WQE that reports, if there is one. Returns the accesses that have ended so far. */
 static uint32_t reap(uint32_t ended)
 {

@@ -77,6 +77,15 @@ int m5_link_settle(struct dev_link *base)
 }
 
 /**
+ * Returns false if the word at block `at` is of an earlier lap for sure: more accesses followed it
+ * than there are blocks behind it. Modulo 2^32 nothing else shows how old it is.
+ */
+static bool m5_access_is_recent(const struct m5_link *link, uint16_t at, uint32_t cnt)
+{
+	return link->ib.base.access_cnt - cnt < (uint16_t)(link->sq.pi - at);
+}
+
+/**
  * Words that other WQEs left in place belong to accesses of an earlier lap, which have ended, too.
  */
 bool m5_link_accessed(const struct m5_link *link, uint16_t counter, uint32_t *cnt)
@@ -87,7 +96,8 @@ bool m5_link_accessed(const struct m5_link *link, uint16_t counter, uint32_t *cn
 		uint64_t user = link->users.user[at & link->users.mask];
 		uint32_t here = m5_user_access_cnt(user);
 
-		if (!m5_user_is_access(user) || (found && (int32_t)(here - *cnt) <= 0))
+		if (!m5_user_is_access(user) || !m5_access_is_recent(link, at, here) ||
+		    (found && (int32_t)(here - *cnt) <= 0))
 			continue;
 		*cnt = here;
 		found = true;
