@@ -97,6 +97,17 @@ Test(ring_balance, simple_accesses_count)
 	conn->link->access_cnt = 0; /* fini counts those that have not ended */
 }
 
+Test(ring_balance, simple_accesses_are_counted_on_when_their_number_wraps)
+{
+	conn->link->access_cnt = UINT32_MAX;
+	ring_balance_add(conn);
+	look(0);
+	conn->link->access_cnt += RING_MOVES_LEAST;
+	look(0);
+	cr_expect_lt(conn->moves.traffic, (uint64_t)UINT32_MAX * RING_BALANCE_ACCESS);
+	conn->link->access_cnt = 0; /* fini counts those that have not ended */
+}
+
 Test(ring_balance, a_link_that_does_not_move_is_not_looked_at)
 {
 	conn->link->caps &= ~(uint32_t)DEV_CAP_MOVE;

@@ -7,10 +7,12 @@
 #include "util/log.h"
 #include "util/param.h"
 
-static uint64_t ring_balance_traffic(const struct ring_conn *conn)
+static uint64_t ring_balance_traffic(struct ring_conn *conn)
 {
-	return conn->tx.flow.producer + conn->rx.producer +
-	       (uint64_t)conn->link->access_cnt * RING_BALANCE_ACCESS;
+	uint64_t *accesses = &conn->moves.accesses;
+
+	*accesses += conn->link->access_cnt - (uint32_t)*accesses;
+	return conn->tx.flow.producer + conn->rx.producer + *accesses * RING_BALANCE_ACCESS;
 }
 
 static bool ring_balance_is_own(const struct ring_conn *conn)

@@ -30,12 +30,13 @@
 
 /** Traffic and moves of a connection. Zero-filled: a new one. */
 struct ring_moves_conn {
-	uint64_t total;   /* bytes so far, at the last look */
-	uint64_t traffic; /* bytes a look, averaged */
-	uint32_t age;     /* looks since the last move, or request for one */
-	uint32_t rest;    /* looks that it rests after that; 0: as RING_MOVES_REST */
-	bool is_own;      /* with a queue pair of its own, at the last look */
-	bool is_asked;    /* a move was requested, and has not been seen */
+	uint64_t accesses; /* simple ones, at the last look: links count modulo 2^32 */
+	uint64_t total;    /* bytes so far, at the last look */
+	uint64_t traffic;  /* bytes a look, averaged */
+	uint32_t age;      /* looks since the last move, or request for one */
+	uint32_t rest;     /* looks that it rests after that; 0: as RING_MOVES_REST */
+	bool is_own;       /* with a queue pair of its own, at the last look */
+	bool is_asked;     /* a move was requested, and has not been seen */
 };
 
 struct ring_moves_candidate {
