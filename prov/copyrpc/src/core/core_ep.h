@@ -106,7 +106,7 @@ struct core_ep {
 	struct util_idmap exposure_ids; /* ids of exposures -> core_rma_deferred */
 	uint32_t next_peer_id;
 	uint32_t tx_queued; /* operations in the tx_queue of a peer */
-	size_t tx_copied;   /* bytes of copied messages (msg/core_tx.h) */
+	size_t tx_copied;   /* bytes of injected messages that are copied (msg/core_tx.h) */
 	/* Operations that have not ended, without users' calls: their responses may never come. */
 	size_t tx_open;
 	struct util_list dom_link;    /* core_dom.eps */

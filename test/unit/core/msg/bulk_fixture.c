@@ -25,6 +25,7 @@ void bulk_teardown(void)
 	cr_expect_eq(fake_engine_exposed(), 0);
 	cr_expect_eq(fake_engine_retained(), 0);
 	cr_expect_eq(bulk_nodes[0].ep.tx_open, 0);
+	cr_expect_eq(bulk_nodes[0].ep.tx_copied, 0);
 	nodes_close(bulk_nodes, 2);
 }
 

@@ -44,6 +44,7 @@ struct core_tx_req {
 	bool tagged;
 	bool silent;
 	bool announced;   /* by RNDV: the peer may request parts */
+	bool injected;    /* `copy` counts in core_ep.tx_copied */
 	uint32_t send_id; /* in ep->tx_ids, or CORE_NO_ID */
 	uint32_t recv_id; /* PULLED, DONE: id of the message at the receiver */
 	uint32_t status;  /* DONE: of the message */
@@ -57,7 +58,7 @@ struct core_tx_req {
 	void *context;
 	struct core_exposure exposure; /* of the send buffer, for a rendezvous get */
 	struct core_tags_send listed;  /* OFFLOADED, UNMATCHED: the device's */
-	void *copy;                    /* heap copy of an injected message, or NULL */
+	void *copy;                    /* heap: the bytes, injected or joined, or NULL */
 	struct iovec iov[CORE_TX_IOV_MAX];
 };
 

@@ -72,6 +72,7 @@ static struct core_tx_req *core_tx_req_new(struct core_ep *ep, const struct core
 	req->tagged = s->tagged;
 	req->silent = s->silent;
 	req->announced = false;
+	req->injected = false;
 	req->exposure.chan = NULL;
 	req->copy = NULL;
 	req->send_id = CORE_NO_ID;
@@ -92,7 +93,7 @@ static void core_tx_req_free(struct core_ep *ep, struct core_tx_req *req)
 	if (req->send_id != CORE_NO_ID)
 		util_idmap_release(&ep->tx_ids, req->send_id);
 	core_tx_unexpose(req);
-	if (req->copy)
+	if (req->injected)
 		ep->tx_copied -= core_tx_copied_len(req->len);
 	free(req->copy);
 	util_pool_release(&ep->tx_reqs, req);
@@ -185,7 +186,7 @@ void core_tx_end_accepted(struct core_tx_req *req)
 /** Returns the flags of a request that starts. Of copied messages the last must leave at once. */
 static uint64_t core_tx_start_flags(const struct core_tx_req *req)
 {
-	bool leaves = req->copy && util_list_is_empty(&req->op.peer->tx_queue);
+	bool leaves = req->injected && util_list_is_empty(&req->op.peer->tx_queue);
 
 	return req->flags | (leaves ? FI_INJECT : 0);
 }
@@ -290,6 +291,7 @@ static struct core_tx_req *core_tx_req_copy(struct core_ep *ep, const struct cor
 	}
 	util_iov_gather(copy, s->iov, s->iov_cnt, 0, s->len);
 	ep->tx_copied += core_tx_copied_len(s->len);
+	req->injected = true;
 	req->flags &= ~FI_INJECT; /* core_tx_start_flags */
 	req->copy = copy;
 	req->iov[0] = (struct iovec){ .iov_base = copy, .iov_len = s->len };
