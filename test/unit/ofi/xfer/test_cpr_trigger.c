@@ -8,6 +8,7 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_trigger.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "unit/ofi/ofi_fixture.h"
 
@@ -19,11 +20,9 @@ static struct fid_mr *mr;
 static uint64_t target[4];
 static struct fi_triggered_context ctx[4];
 
-static void setup(void)
+static void open_with(const struct ofi_options *opts)
 {
-	struct ofi_options opts = { .counters = true };
-
-	ofi_pair_open(&p, &opts);
+	ofi_pair_open(&p, opts);
 	cr_assert_eq(fi_cntr_open(p.domain, NULL, &cntr, NULL), 0);
 	memset(target, 0, sizeof(target));
 	cr_assert_eq(fi_mr_reg(p.domain, target, sizeof(target), FI_REMOTE_READ | FI_REMOTE_WRITE,
@@ -34,6 +33,13 @@ static void setup(void)
 		ctx[i].trigger.threshold.cntr = cntr;
 		ctx[i].trigger.threshold.threshold = 1;
 	}
+}
+
+static void setup(void)
+{
+	struct ofi_options opts = { .counters = true };
+
+	open_with(&opts);
 }
 
 static void teardown(void)
@@ -154,6 +160,52 @@ Test(cpr_trigger, a_completion_triggers)
 	expect(&ctx[1]);
 	expect(&ctx[2]);
 	expect(&ctx[3]);
+}
+
+/* The one thread that makes progress sleeps. */
+Test(cpr_trigger, a_counter_that_the_user_changes_wakes_the_thread_of_automatic_progress)
+{
+	struct ofi_options opts = { .counters = true, .progress = FI_PROGRESS_AUTO };
+	uint64_t word = 11;
+
+	teardown();
+	opts.threading = FI_THREAD_SAFE;
+	open_with(&opts);
+	cr_assert_eq(write_word(0, &word, 0), 0);
+	usleep(100000);
+	cr_expect_eq(__atomic_load_n(&target[0], __ATOMIC_RELAXED), 0);
+	cr_assert_eq(fi_cntr_add(cntr, 1), 0);
+	for (int i = 0; i < 500 && !__atomic_load_n(&target[0], __ATOMIC_RELAXED); i++)
+		usleep(10000);
+	cr_expect_eq(__atomic_load_n(&target[0], __ATOMIC_RELAXED), 11);
+}
+
+static void *sleep_on_queue(void *arg)
+{
+	struct fi_cq_tagged_entry e = { 0 };
+
+	(void)arg;
+	cr_expect_eq(fi_cq_sread(p.cq[0], &e, 1, NULL, -1), 1);
+	cr_expect_eq(e.op_context, &ctx[0]);
+	return NULL;
+}
+
+/* The thread that sleeps relies on the engine, of which a counter's change is no event. */
+Test(cpr_trigger, a_counter_that_the_user_changes_wakes_a_thread_that_sleeps_on_a_queue)
+{
+	struct ofi_options opts = { .counters = true, .wait_obj = FI_WAIT_UNSPEC };
+	pthread_t thread;
+	uint64_t word = 12;
+
+	teardown();
+	opts.threading = FI_THREAD_SAFE;
+	open_with(&opts);
+	p.addr[1] = p.addr[0]; /* needs no progress of others */
+	cr_assert_eq(write_word(0, &word, 0), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, sleep_on_queue, NULL), 0);
+	usleep(100000);
+	cr_assert_eq(fi_cntr_add(cntr, 1), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
 Test(cpr_trigger, an_alias_triggers_whatever_it_sends)

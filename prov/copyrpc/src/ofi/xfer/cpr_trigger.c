@@ -13,6 +13,7 @@
 #include "ofi/base/cpr_domain.h"
 #include "ofi/base/cpr_ep.h"
 #include "ofi/base/cpr_offer.h"
+#include "ofi/base/cpr_wakeup.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "util/bits.h"
 
@@ -88,12 +89,15 @@ static bool cpr_trigger_post(struct cpr_trigger *t)
 	return true;
 }
 
+/* Queues the transfers that are due. Threads that sleep wake for them: they are no event. */
 static void cpr_trigger_look(struct cpr_cntr *cntr)
 {
-	if (cpr_trigger_is_due(cntr))
+	if (cpr_trigger_is_due(cntr)) {
 		core_dom_work(&cntr->member.pdom->core, &cntr->trigger_work);
-	else if (!util_list_is_empty(&cntr->triggers))
+		cpr_wakeup_invalidate_all(cntr->member.pdom);
+	} else if (!util_list_is_empty(&cntr->triggers)) {
 		cpr_cntr_watch(cntr);
+	}
 }
 
 static void cpr_trigger_run(struct core_work *work)

@@ -6,7 +6,7 @@
  * A transfer waits in the list of the counter that its context names, by threshold and then by age,
  * as core's parameters. A counter with a list has its `notify` set. When the first transfer is due,
  * the domain's next progress posts all that are (core_work): a counter counts in the midst of other
- * work.
+ * work, and threads that sleep wake to make that progress.
  *
  *	fi_sendmsg ... -> cpr_trigger_* -> waits --count, progress--> core_*_post -> completion
  *						\--fi_cancel--> FI_ECANCELED
