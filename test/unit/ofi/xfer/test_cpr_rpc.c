@@ -285,6 +285,23 @@ Test(cpr_rpc, nothing_works_before_the_endpoint_is_enabled)
 	cr_assert_eq(fi_close(&ep->fid), 0);
 }
 
+/* The table is opened between fi_ep_bind and fi_enable. */
+Test(cpr_rpc, the_table_may_be_opened_before_the_endpoint_is_enabled)
+{
+	struct fi_copyrpc_ops *early = NULL;
+	struct fi_copyrpc_request req;
+	struct fid_ep *ep;
+
+	open_plain();
+	cr_assert_eq(fi_endpoint(p.domain, p.info, &ep, NULL), 0);
+	cr_assert_eq(fi_ep_bind(ep, &p.av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(ep, &p.cq[1]->fid, FI_TRANSMIT | FI_RECV), 0);
+	cr_assert_eq(fi_copyrpc_open(&ep->fid, &early), 0);
+	cr_assert_eq(fi_enable(ep), 0);
+	cr_assert_eq(fi_copyrpc_recv(early, ep, &req, 1, 0), -FI_EAGAIN);
+	cr_assert_eq(fi_close(&ep->fid), 0);
+}
+
 Test(cpr_rpc, an_endpoint_closes_with_calls_and_requests_open)
 {
 	struct fi_copyrpc_request req;

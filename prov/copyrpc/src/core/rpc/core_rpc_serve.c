@@ -82,7 +82,8 @@ void core_rpc_listen(struct core_ep *ep)
 	if (ep->rpc.listens)
 		return;
 	ep->rpc.listens = true;
-	if (ep->rx.cq && !util_list_is_empty(&ep->rpc.intake))
+	/* Before core_ep_open there is no intake. */
+	if (ep->rx.cq && ep->eep && !util_list_is_empty(&ep->rpc.intake))
 		core_cq_add_intake(ep->rx.cq, core_rpc_intake_cnt(ep));
 }
 
