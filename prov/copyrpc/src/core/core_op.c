@@ -136,11 +136,14 @@ void core_op_adopt(struct core_op *op, const struct core_op_ops *ops, struct cor
 
 int core_op_submit(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer)
 {
-	int ret;
+	return peer->ep->tx_queued < CORE_OP_QUEUE_MAX ? core_op_submit_always(op, ops, peer)
+						       : -FI_EAGAIN;
+}
 
-	if (peer->ep->tx_queued >= CORE_OP_QUEUE_MAX)
-		return -FI_EAGAIN;
-	ret = core_peer_connect(peer);
+int core_op_submit_always(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer)
+{
+	int ret = core_peer_connect(peer);
+
 	if (ret)
 		return ret;
 	core_op_adopt(op, ops, peer);

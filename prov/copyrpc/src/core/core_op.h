@@ -25,7 +25,7 @@ struct core_op;
 struct core_peer;
 struct core_work;
 
-/** Operations of an endpoint that may be queued at a time. */
+/** Operations of an endpoint that may be queued at a time, where their users can wait. */
 #define CORE_OP_QUEUE_MAX 65536u
 
 struct core_op_ops {
@@ -72,6 +72,10 @@ struct core_op {
  * error of the connect. On error nothing was submitted.
  */
 int core_op_submit(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer);
+
+/** core_op_submit with no limit of the queue, for operations that no user can submit again. */
+int core_op_submit_always(struct core_op *op, const struct core_op_ops *ops,
+			  struct core_peer *peer);
 
 /**
  * Submits an operation to a connected peer. Progress starts it. Used while a connection comes up,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/core_failback.h"
+#include "core/core_op.h"
 #include "core/core_peer.h"
 #include "support/rng.h"
 #include "unit/core/coll/coll_world.h"
@@ -30,6 +31,18 @@ Test(core_coll, the_death_of_a_member_ends_operations_that_need_it_at_all_member
 		MUST(coll_ended(me, &coll_world) == 1);
 		MUST(coll_post(me, FI_BARRIER, 0, 0, &coll_world) == -FI_ECONNRESET);
 	}
+}
+
+/** The messages of a group wait like all others; no user could post one again. */
+Test(core_coll, a_full_queue_of_the_endpoint_delays_an_operation)
+{
+	coll_world.nodes[0].ep.tx_queued += CORE_OP_QUEUE_MAX;
+	for (unsigned me = 0; me < COLL_NODES; me++)
+		MUST(!coll_post(me, FI_BARRIER, 0, 0, &coll_world));
+	nodes_settle(coll_world.nodes, COLL_NODES);
+	for (unsigned me = 0; me < COLL_NODES; me++)
+		MUST(!coll_ended(me, &coll_world));
+	coll_world.nodes[0].ep.tx_queued -= CORE_OP_QUEUE_MAX;
 }
 
 Test(core_coll, leaving_ends_open_operations_once)

@@ -215,7 +215,7 @@ static int core_coll_msg_submit(struct core_coll_group *group, uint32_t member,
 				struct core_coll_msg *msg)
 {
 	struct core_peer *peer = core_peer_get(group->ep, group->members[member]);
-	int ret = peer ? core_op_submit(&msg->op, &core_coll_msg_ops, peer) : -FI_EINVAL;
+	int ret = peer ? core_op_submit_always(&msg->op, &core_coll_msg_ops, peer) : -FI_EINVAL;
 
 	if (ret) {
 		util_list_remove(&msg->coll_link);
