@@ -40,13 +40,12 @@ static void open_unbound(void)
 	fi_freeinfo(hints);
 }
 
-static void open_shared(void)
+static void share(void)
 {
 	struct sockaddr_in sin;
 	size_t len;
 	int i;
 
-	open_unbound();
 	for (i = 0; i < 2; i++) {
 		cr_assert_eq(fi_ep_bind(p.ep[i], &stx->fid, 0), 0);
 		cr_assert_eq(fi_ep_bind(p.ep[i], &srx->fid, 0), 0);
@@ -57,13 +56,25 @@ static void open_shared(void)
 	}
 }
 
+static void open_shared(void)
+{
+	open_unbound();
+	share();
+}
+
+static void close_ep(int i)
+{
+	if (p.ep[i])
+		cr_expect_eq(fi_close(&p.ep[i]->fid), 0);
+	p.ep[i] = NULL;
+}
+
 static void close_shared(void)
 {
 	cr_expect_eq(fi_close(&srx->fid), -FI_EBUSY);
 	cr_expect_eq(fi_close(&stx->fid), -FI_EBUSY);
-	cr_expect_eq(fi_close(&p.ep[0]->fid), 0);
-	cr_expect_eq(fi_close(&p.ep[1]->fid), 0);
-	p.ep[0] = p.ep[1] = NULL;
+	close_ep(0);
+	close_ep(1);
 	cr_expect_eq(fi_close(&srx->fid), 0);
 	cr_expect_eq(fi_close(&stx->fid), 0);
 	ofi_pair_close(&p);
@@ -122,13 +133,13 @@ Test(cpr_srx, a_requested_context_must_be_bound)
 	close_shared();
 }
 
-Test(cpr_srx, users_share_the_address_vector)
+/* Expects that an endpoint with an address vector of its own cannot use the context. */
+static void expect_no_other_av(void)
 {
 	struct fi_av_attr attr = { .type = FI_AV_TABLE };
 	struct fid_av *av;
 	struct fid_ep *ep;
 
-	open_shared();
 	cr_assert_eq(fi_av_open(p.domain, &attr, &av, NULL), 0);
 	cr_assert_eq(fi_endpoint(p.domain, p.info, &ep, NULL), 0);
 	cr_assert_eq(fi_ep_bind(ep, &av->fid, 0), 0);
@@ -137,6 +148,23 @@ Test(cpr_srx, users_share_the_address_vector)
 	cr_expect_eq(fi_enable(ep), -FI_EINVAL);
 	cr_expect_eq(fi_close(&ep->fid), 0);
 	cr_expect_eq(fi_close(&av->fid), 0);
+}
+
+Test(cpr_srx, users_share_the_address_vector)
+{
+	open_shared();
+	expect_no_other_av();
+	close_shared();
+}
+
+/* A context with a queue of its own takes that of no endpoint. */
+Test(cpr_srx, the_address_vector_is_shared_as_long_as_one_user_is_left)
+{
+	open_unbound();
+	cr_assert_eq(fi_ep_bind(srx, &p.cq[1]->fid, FI_RECV), 0);
+	share();
+	close_ep(1);
+	expect_no_other_av();
 	close_shared();
 }
 

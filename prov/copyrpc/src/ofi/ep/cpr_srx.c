@@ -165,7 +165,7 @@ void cpr_srx_unbind(struct cpr_ep *ep)
 		return;
 	ep->srx = NULL;
 	cpr_domain_lock(ep->domain);
-	if (!srx->core_ep.rx_owner) /* last one: the next may bring another AV */
+	if (!srx->core_ep.shown_by) /* last one: the next may bring another AV */
 		srx->core_ep.av = NULL;
 	cpr_domain_unlock(ep->domain);
 	cpr_ref_put(&srx->refs);
