@@ -58,6 +58,34 @@ static bool are_merged(struct fid_ep *a, struct fid_ep *b)
 	return core_dom_bias(dom_of(a)) == core_dom_bias(dom_of(b));
 }
 
+static bool is_main(struct fid_cq *cq)
+{
+	return core_dom_bias(&pdom_of(cq)->core) ==
+	       core_dom_bias(&UTIL_CONTAINER_OF(p.domain, struct cpr_domain, fid)->main.core);
+}
+
+/* The context, which is in `main`, writes to its queue on behalf of no endpoint. */
+Test(cpr_pdom, the_queue_of_a_shared_context_is_in_main)
+{
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fid_ep *srx[2], *ep;
+	struct fid_cq *cq;
+
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(fi_srx_context(p.domain, p.info->rx_attr, &srx[i], NULL), 0);
+	cr_assert_not(is_main(p.cq[1]));
+	cr_assert_eq(fi_ep_bind(srx[0], &p.cq[1]->fid, FI_RECV), 0);
+	cr_expect(is_main(p.cq[1]), "its endpoint was there first");
+	cr_assert_eq(fi_cq_open(p.domain, &attr, &cq, NULL), 0);
+	cr_assert_eq(fi_ep_bind(srx[1], &cq->fid, FI_RECV), 0);
+	ep = ofi_pair_new_ep(&p, cq, cq);
+	cr_expect(is_main(cq), "the context was there first");
+	cr_expect_eq(fi_close(&ep->fid), 0);
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(fi_close(&srx[i]->fid), 0);
+	cr_expect_eq(fi_close(&cq->fid), 0);
+}
+
 static unsigned pdom_cnt(void)
 {
 	return cpr_domain_of(p.domain)->pdom_cnt;

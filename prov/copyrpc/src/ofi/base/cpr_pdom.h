@@ -110,6 +110,8 @@ void cpr_pdom_leave(struct cpr_ep *ep);
 
 /** Assigns a counter to the enabled endpoint that works when the counter changes. Not locked. */
 void cpr_pdom_assign(struct cpr_ep *ep, struct cpr_cntr *cntr);
+/** Assigns the queue of a shared context, which is in `main` and no endpoint. Not locked. */
+void cpr_pdom_assign_main(struct cpr_domain *domain, struct cpr_member *member);
 /** Merges the endpoint's progress domain with `main`, which reports to event queues. Not locked. */
 void cpr_pdom_assign_eq(struct cpr_ep *ep);
 /** Merges all progress domains; later endpoints enter `main`. Not locked. */

@@ -346,6 +346,14 @@ void cpr_pdom_assign(struct cpr_ep *ep, struct cpr_cntr *cntr)
 	pthread_mutex_unlock(&ep->domain->changes);
 }
 
+void cpr_pdom_assign_main(struct cpr_domain *domain, struct cpr_member *member)
+{
+	pthread_mutex_lock(&domain->changes);
+	cpr_member_assign(member, &domain->main);
+	cpr_pdom_merge_sorted(domain, &domain->main, member->pdom);
+	pthread_mutex_unlock(&domain->changes);
+}
+
 void cpr_pdom_assign_eq(struct cpr_ep *ep)
 {
 	pthread_mutex_lock(&ep->domain->changes);

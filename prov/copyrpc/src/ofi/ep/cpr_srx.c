@@ -32,6 +32,7 @@ static int cpr_srx_bind_cq(struct cpr_ep *srx, struct cpr_cq *cq, uint64_t flags
 	srx->rx_cq = cq;
 	srx->core_ep.rx.cq = &cq->core;
 	cpr_ref_get(&cq->refs);
+	cpr_pdom_assign_main(srx->domain, &cq->member);
 	return 0;
 }
 
