@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "unit/ofi/ofi_fixture.h"
 
@@ -17,7 +18,7 @@ static struct ofi_pair p;
 static void setup(void)
 {
 	struct fi_av_attr attr = { .type = FI_AV_TABLE };
-	struct ofi_options opts = { 0 };
+	struct ofi_options opts = { .threading = FI_THREAD_SAFE };
 	struct sockaddr_in sin = { .sin_family = AF_INET };
 	fi_addr_t gone = 4;
 
@@ -111,6 +112,29 @@ Test(cpr_av_set, sets_are_changed_in_order)
 	cr_expect_eq(fi_close(&p.av->fid), -FI_EBUSY, "sets of it are open");
 	cr_expect_eq(fi_close(&a->fid), 0);
 	cr_expect_eq(fi_close(&b->fid), 0);
+}
+
+static void *insert_one(void *set)
+{
+	cr_expect_eq(fi_av_set_insert(set, 1), 0);
+	return NULL;
+}
+
+/* Another thread that reads or changes the list has the lock meanwhile. */
+Test(cpr_av_set, a_change_waits_for_the_lock_of_the_sets)
+{
+	struct fid_av_set *set = open_empty();
+	const fi_addr_t addr = 1;
+	pthread_t thread;
+
+	cpr_av_set_lock(cpr_av_set_of(set));
+	cr_assert_eq(pthread_create(&thread, NULL, insert_one, set), 0);
+	usleep(50000);
+	expect(set, 0, NULL);
+	cpr_av_set_unlock(cpr_av_set_of(set));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	expect(set, 1, &addr);
+	cr_assert_eq(fi_close(&set->fid), 0);
 }
 
 Test(cpr_av_set, each_set_has_an_address)

@@ -52,6 +52,16 @@ static int cpr_av_set_append(struct cpr_av_set *set, fi_addr_t addr)
 	return 0;
 }
 
+void cpr_av_set_lock(const struct cpr_av_set *set)
+{
+	pthread_mutex_lock(&set->av->domain->changes);
+}
+
+void cpr_av_set_unlock(const struct cpr_av_set *set)
+{
+	pthread_mutex_unlock(&set->av->domain->changes);
+}
+
 static bool cpr_av_set_has_addr(const struct cpr_av_set *set, fi_addr_t addr)
 {
 	struct sockaddr_storage ss;
@@ -66,58 +76,79 @@ static bool cpr_av_set_has_addr(const struct cpr_av_set *set, fi_addr_t addr)
 static int cpr_av_set_insert(struct fid_av_set *fid, fi_addr_t addr)
 {
 	struct cpr_av_set *set = cpr_av_set_own(fid);
+	int ret = -FI_EINVAL;
 
-	if (!cpr_av_set_has_addr(set, addr) || cpr_av_set_find(set, addr) < set->cnt)
-		return -FI_EINVAL;
-	return cpr_av_set_append(set, addr);
+	cpr_av_set_lock(set);
+	if (cpr_av_set_has_addr(set, addr) && cpr_av_set_find(set, addr) == set->cnt)
+		ret = cpr_av_set_append(set, addr);
+	cpr_av_set_unlock(set);
+	return ret;
 }
 
 static int cpr_av_set_remove(struct fid_av_set *fid, fi_addr_t addr)
 {
 	struct cpr_av_set *set = cpr_av_set_own(fid);
-	size_t at = cpr_av_set_find(set, addr);
+	bool found;
+	size_t at;
 
-	if (at == set->cnt)
-		return -FI_EINVAL;
-	set->cnt--;
-	memmove(&set->addrs[at], &set->addrs[at + 1], (set->cnt - at) * sizeof(set->addrs[0]));
-	return 0;
+	cpr_av_set_lock(set);
+	at = cpr_av_set_find(set, addr);
+	found = at < set->cnt;
+	if (found) {
+		set->cnt--;
+		memmove(&set->addrs[at], &set->addrs[at + 1],
+			(set->cnt - at) * sizeof(set->addrs[0]));
+	}
+	cpr_av_set_unlock(set);
+	return found ? 0 : -FI_EINVAL;
 }
 
 static int cpr_av_set_union(struct fid_av_set *fid, const struct fid_av_set *other)
 {
 	struct cpr_av_set *set = cpr_av_set_own(fid);
 	const struct cpr_av_set *src = cpr_av_set_of(other);
-	size_t i, cnt = set->cnt;
+	size_t i, cnt;
 	int ret = 0;
 
 	if (set->av != src->av)
 		return -FI_EINVAL;
+	cpr_av_set_lock(set);
+	cnt = set->cnt;
 	for (i = 0; !ret && set != src && i < src->cnt; i++)
 		if (cpr_av_set_find(set, src->addrs[i]) == set->cnt)
 			ret = cpr_av_set_append(set, src->addrs[i]);
 	if (ret)
 		set->cnt = cnt;
+	cpr_av_set_unlock(set);
 	return ret;
 }
 
-/* Keeps the addresses that `other` has (common), or those that it has not. */
-static int cpr_av_set_keep(struct fid_av_set *fid, const struct fid_av_set *other, bool common)
+/* Keeps the addresses that `src` has (common), or those that it has not. Locked. */
+static void cpr_av_set_keep_locked(struct cpr_av_set *set, const struct cpr_av_set *src,
+				   bool common)
 {
-	struct cpr_av_set *set = cpr_av_set_own(fid);
-	const struct cpr_av_set *src = cpr_av_set_of(other);
 	size_t i, kept = 0;
 
-	if (set->av != src->av)
-		return -FI_EINVAL;
 	if (set == src) {
 		set->cnt = common ? set->cnt : 0;
-		return 0;
+		return;
 	}
 	for (i = 0; i < set->cnt; i++)
 		if ((cpr_av_set_find(src, set->addrs[i]) < src->cnt) == common)
 			set->addrs[kept++] = set->addrs[i];
 	set->cnt = kept;
+}
+
+static int cpr_av_set_keep(struct fid_av_set *fid, const struct fid_av_set *other, bool common)
+{
+	struct cpr_av_set *set = cpr_av_set_own(fid);
+	const struct cpr_av_set *src = cpr_av_set_of(other);
+
+	if (set->av != src->av)
+		return -FI_EINVAL;
+	cpr_av_set_lock(set);
+	cpr_av_set_keep_locked(set, src, common);
+	cpr_av_set_unlock(set);
 	return 0;
 }
 

@@ -119,13 +119,15 @@ static int cpr_mc_join(struct cpr_mc *mc, const struct fi_collective_addr *addr)
 	uint64_t parent;
 	int ret;
 
+	cpr_av_set_lock(set);
 	core_dom_lock(ep->dom);
-	ret = cpr_mc_parent(ep, addr, &parent);
+	ret = set->cnt ? cpr_mc_parent(ep, addr, &parent) : -FI_EINVAL;
 	if (!ret)
 		ret = core_coll_join(ep->core, &mc->group, set->addrs, (uint32_t)set->cnt, parent,
 				     addr->coll_addr == FI_ADDR_NOTAVAIL);
 	core_dom_transferred(ep->dom);
 	core_dom_unlock(ep->dom);
+	cpr_av_set_unlock(set);
 	return ret;
 }
 
@@ -143,8 +145,7 @@ static int cpr_coll_check_join(const struct cpr_ep *ep, const struct fi_collecti
 			  "fi_join_collective: bind an event queue to the endpoint first\n");
 		return -FI_ENOEQ;
 	}
-	if (!addr || !addr->set || cpr_av_set_of(addr->set)->av != ep->av ||
-	    !cpr_av_set_of(addr->set)->cnt)
+	if (!addr || !addr->set || cpr_av_set_of(addr->set)->av != ep->av)
 		return -FI_EINVAL;
 	return 0;
 }
