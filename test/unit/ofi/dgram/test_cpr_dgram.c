@@ -55,6 +55,22 @@ Test(cpr_dgram, only_datagram_endpoints_open_in_its_domain)
 	fi_freeinfo(info);
 }
 
+Test(cpr_dgram, no_flag_makes_a_datagram_reliable)
+{
+	const uint64_t levels[] = { FI_DELIVERY_COMPLETE, FI_MATCH_COMPLETE, FI_TRANSMIT_COMPLETE };
+	struct fid_ep *alias = NULL;
+	uint64_t flags;
+
+	for (int i = 0; i < 3; i++) {
+		int ret = i < 2 ? -FI_EBADFLAGS : 0;
+
+		flags = FI_TRANSMIT | levels[i];
+		cr_expect_eq(fi_control(&p.ep[0]->fid, FI_SETOPSFLAG, &flags), ret, "level %d", i);
+		cr_expect_eq(fi_ep_alias(p.ep[0], &alias, flags), ret, "level %d", i);
+	}
+	cr_expect_eq(fi_close(&alias->fid), 0);
+}
+
 Test(cpr_dgram, shared_contexts_are_refused)
 {
 	struct fid_ep *srx;

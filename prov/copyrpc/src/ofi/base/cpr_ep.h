@@ -58,6 +58,7 @@ struct cpr_ep_kind {
 	/* Returns true if operations to the peer are in progress. NULL: not known. */
 	bool (*av_is_busy)(struct cpr_ep *ep, uint64_t number);
 	void (*av_removed)(struct cpr_ep *ep, uint64_t number);
+	uint64_t tx_op_flags; /* default flags of transmits that are offered */
 };
 
 /**

@@ -179,6 +179,7 @@ static const struct cpr_ep_kind cpr_ep_kind_dgram = {
 	.cancel = cpr_dgram_cancel,
 	.av_inserted = cpr_dgram_av_inserted,
 	.av_removed = cpr_dgram_av_removed,
+	.tx_op_flags = CPR_DGRAM_TX_OP_FLAGS,
 };
 
 /* Returns the address; before fi_enable the requested one, or -FI_EOPBADSTATE without one. */

@@ -122,6 +122,7 @@ const struct cpr_ep_kind cpr_ep_kind_msg = {
 	.av_inserted = cpr_ep_av_inserted,
 	.av_is_busy = cpr_ep_av_is_busy,
 	.av_removed = cpr_ep_av_removed,
+	.tx_op_flags = CPR_TX_OP_FLAGS,
 };
 
 /* Returns what the user can do about an error of fi_enable, as the end of a log line. */

@@ -40,7 +40,7 @@ int cpr_ep_set_flags(struct cpr_ep *ep, uint64_t flags)
 	if (ret)
 		return ret;
 	flags &= ~direction;
-	allowed = direction == FI_TRANSMIT ? CPR_TX_OP_FLAGS | (ep->caps & FI_TRIGGER)
+	allowed = direction == FI_TRANSMIT ? ep->kind->tx_op_flags | (ep->caps & FI_TRIGGER)
 					   : CPR_RX_OP_FLAGS;
 	if (flags & ~allowed)
 		return -FI_EBADFLAGS;
