@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "core/core_dom.h"
 #include "support/core_pair.h"
 #include "support/pool_used.h"
 
@@ -116,6 +117,57 @@ Test(core_rx_post, a_claimed_message_matches_no_receive)
 		cr_assert(node_check(in, lens[i], 5));
 	}
 	cr_assert_eq(pool_used(&nodes[1].ep.unexps), 0);
+}
+
+/** Claims a message that is with its sender, and ends that. */
+static void claim_lost(size_t len)
+{
+	send_to_1(0, len, 5);
+	cr_assert_eq(probe(FI_PEEK | FI_CLAIM, 0, 5, 0, &in), 0);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_assert_eq(e.e.len, len);
+	fake_engine_kill(&nodes[1].ep, &nodes[0].ep, -FI_ECONNRESET);
+	nodes_settle(nodes, 3);
+}
+
+Test(core_rx_post, a_claimed_message_that_is_lost_ends_its_receive_with_an_error)
+{
+	claim_lost(sizeof(out));
+	cr_assert_eq(claim(FI_CLAIM, sizeof(in), &in), 0);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), -FI_EAVAIL);
+	cr_expect_eq(err.op_context, &in);
+	cr_expect_eq(err.err, FI_ECONNRESET);
+	cr_expect_eq(err.tag, 5);
+	cr_expect_eq(claim(FI_CLAIM, sizeof(in), &in), -FI_EINVAL, "once");
+	cr_expect_eq(pool_used(&nodes[1].ep.unexps), 0);
+}
+
+Test(core_rx_post, a_claimed_message_that_is_lost_can_be_discarded)
+{
+	claim_lost(sizeof(out));
+	cr_assert_eq(claim(FI_CLAIM | FI_DISCARD, 0, &in), 0);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_expect_eq(pool_used(&nodes[1].ep.unexps), 0);
+}
+
+Test(core_rx_post, a_claimed_message_of_which_parts_are_lost_ends_its_receive_with_an_error)
+{
+	fake_engine_cfg.room = 1;
+	node_fill(out, 5000, 5);
+	cr_assert_eq(node_send(&nodes[0], 1, out, 5000, true, 5, 0, NULL), 0);
+	while (!pool_used(&nodes[1].ep.unexps)) {
+		core_dom_progress(&nodes[0].dom);
+		core_dom_progress(&nodes[1].dom);
+	}
+	cr_assert_eq(probe(FI_PEEK | FI_CLAIM, 0, 5, 0, &in), 0);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	fake_engine_kill(&nodes[1].ep, &nodes[0].ep, -FI_ECONNRESET);
+	nodes_settle(nodes, 3);
+	cr_expect_eq(fake_engine_retained(), 0);
+	cr_assert_eq(claim(FI_CLAIM, sizeof(in), &in), 0);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), -FI_EAVAIL);
+	cr_expect_eq(err.err, FI_ECONNRESET);
+	cr_expect_eq(pool_used(&nodes[1].ep.unexps), 0);
 }
 
 Test(core_rx_post, a_discarded_message_completes_at_its_sender)

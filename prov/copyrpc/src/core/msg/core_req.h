@@ -117,11 +117,12 @@ struct core_retained {
 struct core_unexp {
 	struct core_match_msg match; /* in a matcher while unexpected */
 	struct core_ep *ep;
-	struct core_peer *peer;     /* NULL after the peer was freed */
+	struct core_peer *peer;     /* NULL after the peer was freed, or with `err` */
 	struct util_list peer_link; /* core_peer.rx */
 	/* core_ep.claimed: removed from its matcher by FI_CLAIM; or core_offload_peer.gets */
 	struct util_list claim_link;
 	uint32_t op;
+	int err;                /* claimed: why bytes of it are lost; else 0 */
 	uint32_t send_id;       /* PART, RNDV, SYNC: id of the message at the sender */
 	uint32_t recv_id;       /* in ep->rx_ids, or CORE_NO_ID */
 	bool queued;            /* in a matcher */

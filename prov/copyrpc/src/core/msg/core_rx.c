@@ -458,7 +458,7 @@ void core_rx_fail_peer(struct core_peer *peer, int err)
 		if (whole && !core_unexp_save(in))
 			continue;
 		lost |= whole;
-		core_unexp_free(in);
+		core_unexp_lose(in, err ? err : -FI_EIO);
 	}
 	if (lost && !err) /* the connection is replaced: no other error tells of this */
 		core_rx_fail_lost(peer->ep, -FI_ENOMEM);

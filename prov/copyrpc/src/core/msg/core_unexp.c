@@ -358,10 +358,27 @@ void core_unexp_get(struct core_unexp *in)
 		core_unexp_got(&in->get);
 }
 
+void core_unexp_lose(struct core_unexp *in, int err)
+{
+	if (util_list_is_empty(&in->claim_link)) {
+		core_unexp_free(in);
+		return;
+	}
+	core_unexp_drop_retained(in);
+	core_unexp_drop_buf(in);
+	util_list_remove(&in->peer_link);
+	in->peer = NULL;
+	in->err = err;
+}
+
 void core_unexp_match(struct core_unexp *in, const struct core_dest *dest)
 {
 	in->dest = *dest;
 	in->matched = true;
+	if (UTIL_UNLIKELY(in->err != 0)) {
+		core_unexp_end(in, in->err);
+		return;
+	}
 	if ((in->op & WIRE_OP_MASK) == WIRE_OP_RNDV) {
 		if (in->peer && in->peer->chan)
 			core_unexp_get(in);
@@ -397,7 +414,7 @@ void core_unexp_discard(struct core_unexp *in)
 	core_unexp_drop_buf(in);
 	in->dest = (struct core_dest){ .flags = FI_DISCARD };
 	in->matched = true;
-	if ((in->op & WIRE_OP_MASK) == WIRE_OP_PART && in->received < in->total)
+	if (!in->err && (in->op & WIRE_OP_MASK) == WIRE_OP_PART && in->received < in->total)
 		return; /* core_unexp_bytes drops the rest, then calls core_unexp_end */
 	core_unexp_reply(in, 0);
 	core_unexp_free(in);

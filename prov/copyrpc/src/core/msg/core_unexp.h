@@ -55,6 +55,12 @@ void core_unexp_end(struct core_unexp *in, int err);
 /** Drops an unexpected message (FI_DISCARD). Its sender sees a delivered message. */
 void core_unexp_discard(struct core_unexp *in);
 
+/**
+ * Ends an unexpected message whose sender has failed with bytes to come. One that is claimed stays
+ * until its receive, which ends with `err`.
+ */
+void core_unexp_lose(struct core_unexp *in, int err);
+
 /** Copies retained bytes into memory before the channel is closed. Returns 0 or -FI_ENOMEM. */
 int core_unexp_save(struct core_unexp *in);
 
