@@ -117,9 +117,9 @@ void core_ep_close(struct core_ep *ep)
 {
 	CORE_MODULES_CALL(ep_stop, ep);
 	core_ep_show(ep);
-	/* No completion is written from here on. */
+	/* No completion is written from here on, but for receives of a shared context. */
 	ep->tx = (struct core_comp){ 0 };
-	ep->rx = (struct core_comp){ 0 };
+	ep->rx = ep->srx ? ep->srx->rx : (struct core_comp){ 0 };
 	memset(ep->rma_cntr, 0, sizeof(ep->rma_cntr));
 	core_ep_close_chans(ep);
 	ep->dom->engine_ops->ep_close(ep->eep);

@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "core/core_dom.h"
 #include "core/msg/core_srx.h"
 #include "support/core_pair.h"
 #include "support/pool_used.h"
@@ -183,6 +184,36 @@ Test(core_srx, receives_stay_after_an_endpoint_is_closed)
 	cr_expect_null(srx.rx.cq, "no endpoint is left that has a queue");
 	core_srx_close(&srx);
 	setup(); /* for teardown */
+}
+
+/** The receive is not the user's before it has ended, and the context outlives its endpoints. */
+Test(core_srx, a_receive_that_a_closed_endpoint_has_taken_ends_in_the_contexts_queue)
+{
+	static const uint64_t flags[] = { 0, FI_MULTI_RECV };
+
+	for (int i = 0; i < 2; i++) {
+		struct node own = { 0 };
+
+		cr_assert_eq(core_cq_init(&own.cq, 0), 0);
+		srx.rx = (struct core_comp){ .cq = &own.cq };
+		srx.rx_owner = NULL;
+		fake_engine_cfg.room = 1;
+		node_send(&nodes[0], 1, out, 5000, false, 0, 0, NULL);
+		post(FI_ADDR_UNSPEC, in, 5000, false, 0, flags[i]);
+		while (!pool_used(&nodes[1].ep.unexps)) {
+			core_dom_progress(&nodes[0].dom);
+			core_dom_progress(&nodes[1].dom);
+		}
+		nodes_close(nodes, NODES);
+		cr_assert_eq(node_poll(&own, &e, &err), -FI_EAVAIL);
+		cr_expect_eq(err.op_context, in);
+		cr_expect_eq(err.err, FI_ESHUTDOWN);
+		cr_expect_eq(err.flags, FI_RECV | FI_MSG | flags[i]);
+		cr_expect_eq(pool_used(&srx.rx_reqs), 0);
+		core_srx_close(&srx);
+		core_cq_fini(&own.cq);
+		setup();
+	}
 }
 
 Test(core_srx, its_receives_are_shown_in_the_row_of_one_endpoint)

@@ -12,8 +12,9 @@
  * ids. Messages from an address that was not inserted match receives from any source only.
  * A receive directed at a peer that dies stays posted.
  *
- * Completions without an endpoint (a cancelled receive, a peek) go to the context's own CQ, or to
- * that of the first endpoint that joined (rx_owner).
+ * Completions without an endpoint (a cancelled receive, a peek, one for a message that came to an
+ * endpoint that is closed before its end) go to the context's own CQ, or to that of the first
+ * endpoint that joined (rx_owner).
  */
 #ifndef CORE_MSG_CORE_SRX_H
 #define CORE_MSG_CORE_SRX_H
