@@ -189,10 +189,13 @@ static inline bool dev_dgram_is_from(const struct dev_dgram_ah *ah, const struct
 	return dev_dgram_has_id(in, &ah->id);
 }
 
-/** Returns true if the device has read the buffers of datagram `number`. */
+/**
+ * Returns true if the device has read the buffers of datagram `number`, which was sent. That may
+ * be 2^31 datagrams ago and more: all but those in flight are done.
+ */
 static inline bool dev_dgram_is_done(const struct dev_dgram *dg, uint32_t number)
 {
-	return (int32_t)(dg->tx_done - number) > 0;
+	return number - dg->tx_done >= dg->tx_posted - dg->tx_done;
 }
 
 static inline uint32_t dev_dgram_out_len(const struct dev_dgram_out *out)

@@ -151,11 +151,13 @@ Test(ib_ud, illegal_depths_are_refused_before_anything_is_made)
 
 Test(ib_ud, done_is_counted_across_the_end_of_32_bits)
 {
-	struct dev_dgram dg = { .tx_done = 0 };
+	struct dev_dgram dg = { .tx_done = 0, .tx_posted = 2 };
 
 	cr_expect(dev_dgram_is_done(&dg, 0xffffffff));
 	cr_expect(!dev_dgram_is_done(&dg, 0));
 	dg.tx_done = 1;
 	cr_expect(dev_dgram_is_done(&dg, 0));
 	cr_expect(!dev_dgram_is_done(&dg, 1));
+	cr_expect(dev_dgram_is_done(&dg, 0x7fffffff), "sent long ago");
+	cr_expect(dev_dgram_is_done(&dg, 0x80000002), "sent long ago");
 }

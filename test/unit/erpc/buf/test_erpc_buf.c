@@ -211,6 +211,24 @@ Test(erpc_buf, no_buffer_is_reused_while_the_device_reads_it, .init = setup, .fi
 	}
 }
 
+/* A response is kept until the next request, which other sessions may be long before. */
+Test(erpc_buf, a_buffer_that_was_sent_long_ago_holds_up_nothing, .init = setup, .fini = teardown)
+{
+	static const uint32_t ages[] = { 1, INT32_MAX, 1u << 31, UINT32_MAX - 100 };
+
+	for (unsigned i = 0; i < 4; i++) {
+		dg.tx_done = ages[i] + 1;
+		dg.tx_posted = dg.tx_done + 1;
+		erpc_buf_free(&bufs, sent_buf(ERPC_BUF_TINY, 1));
+		cr_expect_eq(bufs.used_cnt, 0, "after %u", ages[i]);
+		erpc_buf_free(&bufs, sent_buf(ERPC_BUF_TINY, dg.tx_done));
+		cr_expect_eq(bufs.used_cnt, 1);
+		dg.tx_done++;
+		erpc_bufs_reap_cold(&bufs);
+		cr_assert_eq(bufs.used_cnt, 0, "after %u", ages[i]);
+	}
+}
+
 /**
  * For example, a session ends between two bursts: no report will come, and other buffers wait
  * behind.

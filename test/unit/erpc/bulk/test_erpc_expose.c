@@ -269,6 +269,28 @@ Test(erpc_expose, memory_stays_registered_until_the_device_has_read_it, .init = 
 	late_close(inline_max);
 }
 
+/* A get may rest between two responses while other sessions send. */
+Test(erpc_expose, the_last_packet_is_known_however_long_ago_another_one_was)
+{
+	struct dev_dgram dg = { .tx_posted = 0 };
+	struct erpc_ep ep = { .dg = &dg };
+	struct erpc_session s = { .ep = &ep };
+	static const uint32_t later[] = { 6, 5, INT32_MAX, 0x80000006, UINT32_MAX };
+	static const uint32_t known[] = { 6, 6, INT32_MAX, 0x80000006, UINT32_MAX };
+	struct erpc_exposure exposure = { .session = &s };
+
+	for (unsigned i = 0; i < 5; i++) {
+		struct erpc_rx rx = { .exposure = &exposure, .last_tx = later[i] };
+
+		dg.tx_posted = known[i] + 1;
+		exposure.sent = true;
+		exposure.last_tx = 5 + (i == 1);
+		erpc_expose_leave(&rx);
+		cr_expect_eq(exposure.last_tx, known[i], "case %u", i);
+		cr_expect_null(rx.exposure);
+	}
+}
+
 static struct dev_dgram_ops timed_ops;
 static const struct dev_dgram_ops *fake_ops;
 

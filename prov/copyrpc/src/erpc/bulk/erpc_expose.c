@@ -57,14 +57,20 @@ err_free:
 	return ret;
 }
 
+/** Notes the last packet of a response, unless one that was sent later is noted. */
+static void erpc_exposure_note(struct erpc_exposure *l, uint32_t last_tx)
+{
+	uint32_t posted = l->session->ep->dg->tx_posted;
+
+	if (!l->sent || posted - last_tx < posted - l->last_tx)
+		l->last_tx = last_tx;
+	l->sent = true;
+}
+
 void erpc_expose_leave(struct erpc_rx *rx)
 {
-	struct erpc_exposure *l = rx->exposure;
-
-	if (l && (!l->sent || (int32_t)(rx->last_tx - l->last_tx) > 0))
-		l->last_tx = rx->last_tx;
-	if (l)
-		l->sent = true;
+	if (rx->exposure)
+		erpc_exposure_note(rx->exposure, rx->last_tx);
 	rx->exposure = NULL;
 	rx->get_src = NULL;
 	rx->exposure_mem = NULL;
