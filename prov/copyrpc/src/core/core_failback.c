@@ -45,7 +45,7 @@ static bool core_failback_is_drained(const struct core_peer *peer)
 	return false;
 }
 
-/** Returns true while the peer waits for an reply. */
+/** Returns true while the peer waits for a reply. */
 static bool core_failback_owes(const struct core_failback *failback)
 {
 	return failback->reply != CORE_FAILBACK_NONE && failback->reply != CORE_FAILBACK_AGREED;
