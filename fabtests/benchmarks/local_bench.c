@@ -12,6 +12,7 @@
  *
  * usage: local_bench [-m turns|threads|processes] [-c CLIENTS,...] [-d DEPTH,...] [-b BYTES,...]
  *                    [-s NANOSECONDS before a yield] [-t SECONDS of a run] [-r ROUNDS]
+ *                    [-k REQUESTS that a server of the library takes before it replies to them (8)]
  *                    [-j: JSON lines]
  *        local_bench -i CHANNEL:PART ...  raises SIGUSR2 before and after a part of each turn, for
  *                    insn_count: calls, serve, polls or nothing. Prints the number of requests.
@@ -35,6 +36,7 @@
 #define LB_LOOKS    16 /* looks between two readings of the clock */
 #define LB_SPIN_NS  2000
 #define LB_ROUNDS   32
+#define LB_TAKE     8 /* clients go on while a server replies; rings of ck reply to each at once */
 #define LB_CHANNELS (sizeof(channels) / sizeof(channels[0]))
 
 static const struct lb_channel *const channels[] = { &lb_delegation, &lb_ipc,     &lb_flux,
@@ -64,6 +66,7 @@ static struct lb_case conf;
 static double seconds = 0.2;
 static unsigned int spin_ns = LB_SPIN_NS;
 static unsigned int rounds = 3;
+static unsigned int take = LB_TAKE;
 static bool json;
 
 int lb_must(int ret, const char *what)
@@ -369,7 +372,7 @@ int main(int argc, char **argv)
 	char *counted = NULL;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "m:c:d:b:s:t:r:i:j")) != -1) {
+	while ((opt = getopt(argc, argv, "m:c:d:b:s:t:r:k:i:j")) != -1) {
 		if (opt == 'm')
 			mode = parse_mode(optarg);
 		else if (opt == 'c')
@@ -384,6 +387,8 @@ int main(int argc, char **argv)
 			seconds = atof(optarg);
 		else if (opt == 'r')
 			rounds = parse(optarg, LB_ROUNDS).values[0];
+		else if (opt == 'k')
+			take = parse(optarg, LB_BATCH).values[0];
 		else if (opt == 'i')
 			counted = optarg;
 		else if (opt == 'j')
@@ -392,7 +397,7 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	board = lb_share(sizeof(*board));
-	conf = (struct lb_case){ clients.values[0], depths.values[0], sizes.values[0] };
+	conf = (struct lb_case){ clients.values[0], depths.values[0], sizes.values[0], take };
 	if (counted && strchr(counted, ':')) {
 		char *which = strsep(&counted, ":");
 
@@ -405,7 +410,7 @@ int main(int argc, char **argv)
 		for (unsigned int d = 0; d < depths.cnt; d++)
 			for (unsigned int c = 0; c < clients.cnt; c++) {
 				conf = (struct lb_case){ clients.values[c], depths.values[d],
-							 sizes.values[s] };
+							 sizes.values[s], take };
 				run_case(mode);
 			}
 	return 0;

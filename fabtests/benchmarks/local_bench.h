@@ -18,9 +18,9 @@
 #define LB_BYTES   256
 #define LB_BATCH   64
 
-/** Case that is measured. */
+/** Case that is measured. take: requests that a server of the library takes before it replies. */
 struct lb_case {
-	unsigned int clients, depth, bytes;
+	unsigned int clients, depth, bytes, take;
 };
 
 /** Functions of a channel. */

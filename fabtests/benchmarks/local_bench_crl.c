@@ -10,6 +10,7 @@
 
 static struct crl_options options;
 static size_t bytes;
+static int take;
 static char name[64];
 static struct crl_server *server;
 static struct crl_client *clients[LB_CLIENTS];
@@ -19,6 +20,7 @@ static void prepare(const struct lb_case *c)
 	static unsigned int count;
 
 	bytes = c->bytes;
+	take = (int)c->take;
 	options = (struct crl_options){ .max_clients = LB_CLIENTS,
 					.depth = c->depth,
 					.request_max = c->bytes,
@@ -44,7 +46,7 @@ static void open_client(unsigned int client)
 static int serve(void)
 {
 	struct crl_request requests[LB_BATCH];
-	int cnt = crl_server_take(server, requests, LB_BATCH);
+	int cnt = crl_server_take(server, requests, take);
 
 	for (int i = 0; i < cnt; i++)
 		crl_server_reply(server, requests[i].handle, requests[i].data, requests[i].len);
@@ -105,7 +107,7 @@ static void open_no_client(unsigned int client)
 static int serve_member(void)
 {
 	struct crl_request requests[LB_BATCH];
-	int cnt = crl_member_take(members[0], requests, LB_BATCH);
+	int cnt = crl_member_take(members[0], requests, take);
 
 	for (int i = 0; i < cnt; i++)
 		crl_member_reply(members[0], requests[i].handle, requests[i].data, requests[i].len);

@@ -118,6 +118,9 @@ void crl_server_close(struct crl_server *server);
  * requests of one client are in their order. Each must be replied to once. Requests of a client
  * that has ended meanwhile stay valid until their reply.
  *
+ * A server that replies at once takes few at a time, such as a quarter of `depth`: its clients then
+ * go on while it replies. One that collects requests, to send them on together, takes many.
+ *
  * Returns their number, 0 if there is none.
  */
 int crl_server_take(struct crl_server *server, struct crl_request *requests, int max);
