@@ -168,6 +168,20 @@ Test(core_srx, peek_and_claim_work_as_on_an_endpoint)
 	cr_expect(node_check(in, 100, 1));
 }
 
+/** Messages for the endpoint may be lost, and one of them might have been for this receive. */
+Test(core_srx, a_receive_from_any_source_ends_with_the_loss_of_unknown_messages)
+{
+	post(0, &in[0], 4, true, 7, 0);
+	post(FI_ADDR_UNSPEC, &in[1], 4, true, 7, 0);
+	post(FI_ADDR_UNSPEC, &in[2], 4, true, 7, 0);
+	core_rx_fail_lost(&nodes[1].ep, -FI_ENOMEM);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), -FI_EAVAIL);
+	cr_expect_eq(err.op_context, &in[1]);
+	cr_expect_eq(err.err, FI_ENOMEM);
+	cr_expect_eq(node_poll(&nodes[1], &e, &err), 0, "one is enough");
+	cr_expect_eq(pool_used(&srx.rx_reqs), 2);
+}
+
 Test(core_srx, receives_stay_after_an_endpoint_is_closed)
 {
 	static const size_t lens[] = { 10, 500, 5000, 20000 };

@@ -72,8 +72,9 @@ void core_rx_flush(struct core_ep *ep);
 /** Ends incomplete messages of a failed peer, and receives directed at it, with an error. */
 void core_rx_fail_peer(struct core_peer *peer, int err);
 /**
- * Ends the oldest tagged and the oldest untagged receive from any source with `err`. Called when
- * unknown messages of a live peer may be lost: without it such a receive might never complete.
+ * Ends the oldest tagged and the oldest untagged receive from any source, of a shared context too,
+ * with `err`. Called when unknown messages of a live peer may be lost: without it such a receive
+ * might never complete.
  */
 void core_rx_fail_lost(struct core_ep *ep, int err);
 /** Directs receives at `peer` that were directed at its other address. */

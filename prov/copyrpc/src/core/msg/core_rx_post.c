@@ -381,8 +381,10 @@ static void core_rx_fail_lost_in(struct core_ep *ep, struct core_match *m, int e
 
 void core_rx_fail_lost(struct core_ep *ep, int err)
 {
-	core_rx_fail_lost_in(ep, ep->tagged, err);
-	core_rx_fail_lost_in(ep, ep->msg, err);
+	struct core_ep *rx = core_ep_rx(ep);
+
+	core_rx_fail_lost_in(rx, rx->tagged, err);
+	core_rx_fail_lost_in(rx, rx->msg, err);
 }
 
 static void core_rx_drop_queues(struct core_ep *ep, struct core_match *m)
