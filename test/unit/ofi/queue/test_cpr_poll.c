@@ -3,7 +3,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "ofi/queue/cpr_cq.h"
 #include "unit/ofi/ofi_fixture.h"
+#include "util/bits.h"
 #include "util/clock.h"
 #include "util/fi_old.h"
 
@@ -51,6 +53,24 @@ Test(cpr_poll, a_poll_set_reports_members_with_events)
 	cr_expect_eq(fi_poll_del(set, &p.tx_cntr[0]->fid, 0), 0);
 	cr_expect_eq(fi_poll_del(set, &p.tx_cntr[0]->fid, 0), -FI_EINVAL);
 	cr_expect_eq(fi_close(&set->fid), -FI_EBUSY);
+	cr_expect_eq(fi_poll_del(set, &p.cq[0]->fid, 0), 0);
+	cr_expect_eq(fi_close(&set->fid), 0);
+	ofi_pair_close(&p);
+}
+
+/* Each read of such a queue reports the loss, also when it is empty. */
+Test(cpr_poll, a_queue_that_has_lost_completions_is_reported)
+{
+	struct core_cq *cq;
+	void *ctx;
+
+	open_pair(0);
+	cq = &UTIL_CONTAINER_OF(p.cq[0], struct cpr_cq, fid)->core;
+	cr_expect_eq(fi_poll_add(set, &p.cq[0]->fid, 0), 0);
+	cr_expect_eq(fi_poll(set, &ctx, 1), 0);
+	cq->overrun = true;
+	cr_expect_eq(fi_poll(set, &ctx, 1), 1);
+	cr_expect_eq(ctx, p.cq[0]->fid.context);
 	cr_expect_eq(fi_poll_del(set, &p.cq[0]->fid, 0), 0);
 	cr_expect_eq(fi_close(&set->fid), 0);
 	ofi_pair_close(&p);

@@ -44,12 +44,12 @@ int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 		void *context);
 
 /**
- * Returns true if there is something to read, here or, for core_cq.intake_cnt, elsewhere. For
- * fi_poll.
+ * Returns true if there is something to read, an error included, here or, for core_cq.intake_cnt,
+ * elsewhere. For fi_poll.
  */
 static inline bool cpr_cq_has_event(const struct cpr_cq *cq)
 {
-	return !core_cq_is_empty(&cq->core) || cq->core.intake_cnt;
+	return !core_cq_is_empty(&cq->core) || cq->core.overrun || cq->core.intake_cnt;
 }
 
 /** Implements fi_trywait: returns 0, -FI_EAGAIN if there are completions, or as cpr_wait_try. */
