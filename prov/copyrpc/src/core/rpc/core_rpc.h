@@ -125,8 +125,7 @@ void core_rpc_listen(struct core_ep *ep);
 void core_rpc_unlisten(struct core_ep *ep);
 /**
  * Replies to a request. Returns 0 and frees the handle, -FI_ECONNRESET if the caller has gone
- * (freed too), -FI_EMSGSIZE if too long (not freed), -FI_EAGAIN without memory for a call of the
- * endpoint itself (not freed), or -FI_EINVAL if there is no such request.
+ * (freed too), -FI_EMSGSIZE if too long (not freed), or -FI_EINVAL if there is no such request.
  */
 ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_handle *handle, uint64_t seq,
 		       const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags);

@@ -189,8 +189,8 @@ int cpr_conn_accept(struct fid_ep *fid, const void *param, size_t len)
 }
 
 /*
- * Makes progress until completed sends have reached the peer, for peer_timeout_ms at most. Sends
- * that wait for room are not waited for.
+ * Makes progress until accepted sends, also those that wait for room, have reached the peer, for
+ * peer_timeout_ms at most.
  */
 static void cpr_conn_drain(struct cpr_ep *ep)
 {

@@ -15,7 +15,6 @@
 #include "core/rma/core_rma.h"
 #include "core/rma/core_rma_simple.h"
 #include "ofi/base/cpr_refuse.h"
-#include "ofi/xfer/cpr_rma.h"
 #include "ofi/xfer/cpr_xfer.h"
 
 static_assert(CPR_IOV_LIMIT == CORE_RMA_IOV_MAX, "equal limits in core");
