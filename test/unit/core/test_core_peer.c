@@ -8,6 +8,7 @@
 
 #include "support/core_pair.h"
 #include "support/pool_used.h"
+#include "unit/core/no_memory.h"
 
 static struct node nodes[3];
 static struct core_cqe e;
@@ -45,6 +46,28 @@ Test(core_peer, a_failed_handshake_ends_queued_sends, .init = setup, .fini = tea
 	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, &out[0]), 0);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(node_poll(&nodes[0], &e, &err), 1, "the next use tries again");
+}
+
+/* A caller that tries again has success once there is memory; an unknown address never has it. */
+Test(core_peer, without_memory_for_a_peer_the_first_use_returns_eagain, .init = setup,
+     .fini = teardown)
+{
+	struct no_memory *taken;
+	ssize_t sent, received, unknown;
+
+	if (!NO_MEMORY_WORKS)
+		cr_skip_test("a sanitizer needs memory itself");
+	taken = no_memory_begin();
+	sent = node_send(&nodes[0], 1, out, 8, true, 1, 0, &out[0]);
+	received = node_recv(&nodes[0], 1, in, 8, true, 1, 0, 0, &in[0]);
+	unknown = node_send(&nodes[0], 99, out, 8, true, 1, 0, &out[0]);
+	no_memory_end(taken);
+	cr_expect_eq(sent, -FI_EAGAIN);
+	cr_expect_eq(received, -FI_EAGAIN);
+	cr_expect_eq(unknown, -FI_EINVAL);
+	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, &out[0]), 0);
+	nodes_settle(nodes, 3);
+	cr_assert_eq(node_poll(&nodes[0], &e, &err), 1);
 }
 
 Test(core_peer, an_inject_before_the_connection_returns_eagain, .init = setup, .fini = teardown)

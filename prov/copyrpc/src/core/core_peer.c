@@ -148,6 +148,13 @@ struct core_peer *core_peer_get_cold(struct core_ep *ep, fi_addr_t fi_addr)
 	return peer;
 }
 
+bool core_peer_is_known(const struct core_ep *ep, fi_addr_t fi_addr)
+{
+	struct sockaddr_storage addr;
+
+	return ep->av && core_av_addr(ep->av, fi_addr, &addr);
+}
+
 int core_peer_connect(struct core_peer *peer)
 {
 	const struct core_engine_ops *engine = peer->ep->dom->engine_ops;

@@ -17,6 +17,7 @@
 #define CORE_CORE_PEER_H
 
 #include <copyrpc/stats.h>
+#include <rdma/fi_errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -129,6 +130,18 @@ static inline struct core_peer *core_peer_get(struct core_ep *ep, fi_addr_t fi_a
 	struct core_peer *peer = core_peer_lookup(ep, fi_addr);
 
 	return UTIL_LIKELY(peer != NULL) ? peer : core_peer_get_cold(ep, fi_addr);
+}
+
+/** Returns true if the AV has the address. */
+bool core_peer_is_known(const struct core_ep *ep, fi_addr_t fi_addr);
+
+/**
+ * Returns why core_peer_get returned NULL: -FI_EINVAL if the address is not in the AV, -FI_EAGAIN
+ * for lack of memory.
+ */
+static inline int core_peer_missing(const struct core_ep *ep, fi_addr_t fi_addr)
+{
+	return core_peer_is_known(ep, fi_addr) ? -FI_EAGAIN : -FI_EINVAL;
 }
 
 /** Creates a peer with an address, in no list. NULL: no memory. */

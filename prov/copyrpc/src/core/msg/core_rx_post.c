@@ -12,7 +12,7 @@
 #include "util/copy.h"
 #include "wire/wire_op.h"
 
-/** Sets *id to the source for matching. Returns 0, -FI_EINVAL, or why the peer is unreachable. */
+/** Sets *id to the source for matching. Returns 0, or why there is no peer or it is unreachable. */
 static inline int core_rx_source(struct core_ep *ep, fi_addr_t src, uint64_t *id)
 {
 	struct core_peer *peer;
@@ -26,7 +26,7 @@ static inline int core_rx_source(struct core_ep *ep, fi_addr_t src, uint64_t *id
 	}
 	peer = core_peer_get(ep, src);
 	if (UTIL_UNLIKELY(!peer))
-		return -FI_EINVAL;
+		return core_peer_missing(ep, src);
 	*id = peer->id;
 	/* Only a new incarnation of a dead peer can complete this receive, or fail it. */
 	if (UTIL_UNLIKELY(peer->state == CORE_PEER_DEAD))

@@ -324,7 +324,7 @@ static ssize_t core_tx_send_announced(struct core_ep *ep, const struct core_send
 	int ret;
 
 	if (UTIL_UNLIKELY(!peer))
-		return -FI_EINVAL;
+		return core_peer_missing(ep, s->dest);
 	if (UTIL_UNLIKELY(s->len >= peer->eager_end ||
 			  (s->flags & (CORE_TX_REPLY_FLAGS | FI_FENCE))))
 		return core_tx_enqueue_cold(ep, peer, s);

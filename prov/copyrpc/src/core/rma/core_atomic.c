@@ -242,7 +242,7 @@ ssize_t core_atomic_post(struct core_ep *ep, const struct core_atomic *a)
 	int ret;
 
 	if (!peer)
-		return -FI_EINVAL;
+		return core_peer_missing(ep, a->peer);
 	req = core_atomic_new(ep, a);
 	if (!req)
 		return -FI_EAGAIN;

@@ -270,7 +270,7 @@ ssize_t core_rma_post(struct core_ep *ep, const struct core_rma *r)
 	int ret;
 
 	if (!peer)
-		return -FI_EINVAL;
+		return core_peer_missing(ep, r->peer);
 	req = core_rma_new(ep, r);
 	if (!req)
 		return -FI_EAGAIN;

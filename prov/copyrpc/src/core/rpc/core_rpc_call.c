@@ -299,7 +299,7 @@ static ssize_t core_rpc_call_announced(struct core_ep *ep, fi_addr_t dest,
 	struct core_peer *peer = core_peer_get(ep, dest);
 
 	if (!peer)
-		return -FI_EINVAL;
+		return core_peer_missing(ep, dest);
 	if (request->resp_max > CORE_RPC_RESP_MAX || request->len > CORE_RPC_QUEUE_BYTES)
 		return -FI_EMSGSIZE;
 	if (peer->state == CORE_PEER_UP && !core_rpc_fits(peer, request->len, request->resp_max))
@@ -389,7 +389,7 @@ static int core_rpc_chan(struct core_ep *ep, fi_addr_t dest, struct core_chan **
 	int ret;
 
 	if (!peer)
-		return -FI_EINVAL;
+		return core_peer_missing(ep, dest);
 	*chan = peer->chan;
 	if (peer->state == CORE_PEER_UP)
 		return 0;
@@ -431,7 +431,7 @@ int core_rpc_shortage(struct core_ep *ep, fi_addr_t dest, size_t len, size_t res
 	const struct core_chan *chan;
 
 	if (!peer)
-		return -FI_EINVAL;
+		return core_peer_missing(ep, dest);
 	if (resp_max > CORE_RPC_RESP_MAX || len > CORE_RPC_QUEUE_BYTES)
 		return -FI_EMSGSIZE;
 	if (peer->state == CORE_PEER_UP && !core_rpc_fits(peer, len, resp_max))
@@ -467,7 +467,7 @@ int core_rpc_flush(struct core_ep *ep, fi_addr_t dest)
 	}
 	peer = core_peer_get(ep, dest);
 	if (!peer)
-		return -FI_EINVAL;
+		return core_peer_missing(ep, dest);
 	if (peer->chan)
 		peer->chan->ops->flush(peer->chan);
 	return 0;
