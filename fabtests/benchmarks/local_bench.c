@@ -291,15 +291,17 @@ static struct lb_result measure(const struct lb_channel *which, enum mode mode)
 
 static void print_row(enum mode mode, const struct lb_channel *which, struct lb_result result)
 {
+	double ns = result.rate > 0 ? 1e9 / result.rate : 0; /* 0: not one request */
+
 	if (json)
 		printf("{\"mode\":\"%s\",\"bytes\":%u,\"clients\":%u,\"depth\":%u,"
 		       "\"channel\":\"%s\",\"rate\":%.0f,\"ns\":%.1f,\"yields\":%.3f}\n",
 		       mode_names[mode], conf.bytes, conf.clients, conf.depth, which->name,
-		       result.rate, 1e9 / result.rate, result.yields);
+		       result.rate, ns, result.yields);
 	else
 		printf("%-10s %5u %7u %5u  %-11s %9.3f M/s %9.1f ns %7.3f\n", mode_names[mode],
-		       conf.bytes, conf.clients, conf.depth, which->name, result.rate / 1e6,
-		       1e9 / result.rate, result.yields);
+		       conf.bytes, conf.clients, conf.depth, which->name, result.rate / 1e6, ns,
+		       result.yields);
 	fflush(stdout);
 }
 
