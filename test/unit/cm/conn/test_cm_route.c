@@ -321,36 +321,37 @@ static void expect_alias(const union cm_addr *addr)
 	cr_expect_eq(cm_end_get(&a, &a.down) + cm_end_get(&b, &b.down), 0);
 }
 
+/** Lets `from` connect to `to`, and then a to another address of b. */
+static void connect_twice(struct cm_end *from, struct cm_end *to)
+{
+	union cm_addr second = add_address(&b, "127.0.0.2");
+
+	cm_ends_connect(from, to, 1);
+	connect_to(&a, &second);
+	expect_alias(&second);
+}
+
 Test(cm_route, another_address_of_a_connected_peer_is_found_to_be_one)
 {
 	struct cm_node *ends = cm_ends_open(10000, &a, &b);
-	union cm_addr second = add_address(&b, "127.0.0.2");
 
-	cm_ends_connect(&a, &b, 1);
-	connect_to(&a, &second);
-	expect_alias(&second);
+	connect_twice(&a, &b);
 	cm_ends_close(ends, &a, &b);
 }
 
 Test(cm_route, another_address_of_a_peer_that_connected_itself_is_found_to_be_one)
 {
 	struct cm_node *ends = cm_ends_open(10000, &a, &b);
-	union cm_addr second = add_address(&b, "127.0.0.2");
 
-	cm_ends_connect(&b, &a, 1);
-	connect_to(&a, &second);
-	expect_alias(&second);
+	connect_twice(&b, &a);
 	cm_ends_close(ends, &a, &b);
 }
 
 Test(cm_route, another_address_is_found_without_a_stream)
 {
 	struct cm_node *ends = open_ends(10000, true);
-	union cm_addr second = add_address(&b, "127.0.0.2");
 
-	cm_ends_connect(&a, &b, 1);
-	connect_to(&a, &second);
-	expect_alias(&second);
+	connect_twice(&a, &b);
 	close_ends(ends);
 }
 
